@@ -35,8 +35,8 @@ pub fn for_remote(secret: &Secret) -> Result<Passphrase> {
     }
 }
 
-/// Returns the passphrase of an existing backup, or `None` if none is needed. The store may have the
-/// key of a remote, so its passphrase is never asked for.
+/// Returns the passphrase of an existing backup, or `None` if none is needed. The store may have
+/// the key of a remote, so its passphrase is never asked for.
 pub fn of_place(secret: &Secret, place: &CopyPlace) -> Result<Option<Passphrase>> {
     match place {
         CopyPlace::File(path) if copies::is_encrypted(path) == Some(true) => {}

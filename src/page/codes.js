@@ -87,6 +87,8 @@ const FINDINGS = {
   "registry-dangling": "登记条目包含不存在的 UID",
   "registry-unreadable": "登记条目无法读取",
   "reload-sillytavern": "酒馆的页面里可能还有旧版本，请先刷新页面",
+  "remote-damaged": "远程存储里有缺失或损坏的数据，其余部分已同步",
+  "remote-went-back": "远程存储里少了某个设备最近的内容",
   "removed-here": "备份里有这里已经删除的快照",
   "restore-undone": "恢复的内容被酒馆内存里的旧内容覆盖了",
   "running-recap-missing": "还没有连续回顾",

@@ -47,8 +47,8 @@ enum Action {
     BrokenSync(u64),
 }
 
-/// What one device does. Each step has a number of its own, so that its texts stay the same if other
-/// steps are removed.
+/// An action of one device. Each step has a number of its own, so that its texts stay the same if
+/// other steps are removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Step {
     number: u64,
@@ -168,8 +168,8 @@ impl Device {
                 fs::write(self.path(&name), chat(&words)).unwrap();
                 self.written.insert(words);
             }
-            // Only one device renames. If two devices give one chat different names at the same time,
-            // one of them may keep both names (docs/remotes.md).
+            // Only one device renames. If two devices give one chat different names at the same
+            // time, one of them may keep both names (docs/remotes.md).
             Action::Rename(which) => {
                 let Some(name) = self.pick(which).filter(|_| self.index == 0) else {
                     return false;
@@ -202,7 +202,7 @@ impl Device {
                 let options = undo::Options::default();
                 // Later changes may prevent it.
                 let _ = undo::undo(&self.workspace(now), &options);
-                // What an undo removes is not acknowledged by a later sync.
+                // Messages that an undo removes are not acknowledged by a later sync.
                 self.written.clear();
             }
             Action::Sync => return self.sync(now, None),
@@ -351,9 +351,9 @@ fn shrink(seed: u64, mut steps: Vec<Step>) -> Vec<Step> {
     steps
 }
 
-/// Seeds that fail: after a rename on one device and concurrent changes on another, one device keeps
-/// the former name as a second branch (docs/remotes.md). The branch has no snapshot that the other
-/// devices lack.
+/// Seeds that fail: after a rename on one device and concurrent changes on another, one device
+/// keeps the former name as a second branch (docs/remotes.md). The branch has no snapshot that the
+/// other devices lack.
 const KNOWN_FAILURES: [u64; 1] = [6];
 
 fn seeds() -> std::ops::Range<u64> {

@@ -2,8 +2,9 @@
 //!
 //! With a folder or git server, the timeline that reached the remote first keeps its name, and a
 //! different local timeline of that name is renamed. With a remote on plain storage, the timeline
-//! that changed first keeps its name, because several devices may decide at the same time. If only one side changed a chat, the changed version is used. If both sides
-//! changed a chat and the changes cannot be merged, both versions are kept as two timelines.
+//! that changed first keeps its name, because several devices may decide at the same time. If only
+//! one side changed a chat, the changed version is used. If both sides changed a chat and the
+//! changes cannot be merged, both versions are kept as two timelines.
 //! Lorebooks are merged once, based on their own histories (`sync_other_files`), and not with each
 //! chat that uses them.
 

@@ -415,7 +415,7 @@ mod tests {
         }
     }
 
-    /// Whoever has the key can still send anything.
+    /// A device with the key can still send anything.
     #[test]
     fn hostile_records_are_refused() {
         let text = serde_json::to_value(announcement(3).record(None)).unwrap();

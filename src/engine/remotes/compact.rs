@@ -145,7 +145,7 @@ impl Session {
             }
             wanted.extend(live.iter().filter(|id| !elsewhere.contains(*id)));
         }
-        // What this store does not have is read from the packs that are replaced.
+        // Objects that this store does not have are read from the packs that are replaced.
         if slots(store, wanted.iter().copied())?.is_none() {
             for (pack, _) in &affected {
                 self.read_own(store, pack)?;

@@ -43,13 +43,13 @@ type Result<T> = std::result::Result<T, PlainRemoteError>;
 pub enum Protection<'p> {
     /// Encrypted; this passphrase opens it.
     Passphrase(&'p Passphrase),
-    /// Whoever can read the storage can read the chats.
+    /// Everybody who can read the storage can read the chats.
     None,
 }
 
 /// A remote that was added to a store.
 pub struct Added {
-    /// The remote.
+    /// The remote as the store lists it now.
     pub remote: Remote,
     /// Whether it did not exist before.
     pub created: bool,

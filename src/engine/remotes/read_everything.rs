@@ -15,7 +15,7 @@ use crate::progress::Monitor;
 use crate::storage::Storage;
 use crate::store::{Store, temporary_folder};
 
-/// What is known before a remote is read.
+/// Parameters for reading a remote.
 pub(crate) struct Reading<'r> {
     /// The store whose list of remotes may have the key.
     pub local: Option<&'r Store>,

@@ -36,7 +36,7 @@ struct RemoteObject {
     key: Option<String>,
 }
 
-/// What a device knows about the key of a remote that it adds.
+/// Knowledge of a device about the key of a remote that it adds.
 #[derive(Clone, Copy)]
 pub enum Secret<'s> {
     Passphrase(&'s Passphrase),

@@ -72,8 +72,8 @@ impl Session {
                 None => refs.remove(&change.name),
             };
         }
-        // A branch whose timeline this device has under another name was renamed. Other devices would
-        // receive it as a second timeline.
+        // A branch whose timeline this device has under another name was renamed. Other devices
+        // would receive it as a second timeline.
         let sent = chosen.snapshots();
         refs.retain(|name, id| {
             let is_renamed = name.is_branch()

@@ -1,6 +1,6 @@
-//! Three devices write, rename, fork, erase, undo and sync in any order, through a folder, a
-//! server or plain storage. In the end, all devices have equal files and branches. Every message is in a file of
-//! every device, unless its chat was erased. No sync is refused.
+//! Three devices write, rename, fork, erase, undo and sync in any order, through a folder, a server
+//! or plain storage. In the end, all devices have equal files and branches. Every message is in a
+//! file of every device, unless its chat was erased. No sync is refused.
 
 #![allow(clippy::print_stdout, reason = "a failure is understood only by the steps that led to it")]
 
