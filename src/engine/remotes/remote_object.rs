@@ -1,8 +1,8 @@
 //! The object `stvc-remote/<id>`: the format, and the identity, wrapped with the passphrase.
 //!
 //! Two devices may create the remote at the same time. Each then writes an object of its own, and
-//! all devices use the smallest id that their passphrase opens. Whoever can write to the storage
-//! but does not know the passphrase can therefore not replace the remote.
+//! all devices use the smallest id that their passphrase opens. Thus nobody can replace the remote
+//! without the passphrase, even with the right to write to the storage.
 
 use std::io::{Read, Write};
 
