@@ -227,6 +227,10 @@ impl Page {
     const DEFAULT_LINES: usize = 200;
     pub const MAX_LINES: usize = 1000;
 
+    pub fn of(first: usize, count: usize) -> Self {
+        Self { first, count: Some(count) }
+    }
+
     pub fn end(self) -> usize {
         let count = self.count.unwrap_or(Self::DEFAULT_LINES).clamp(1, Self::MAX_LINES);
         self.first.saturating_add(count)

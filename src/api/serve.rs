@@ -5,10 +5,12 @@ use serde_json::value::RawValue;
 
 use super::request::{Arguments, Backup, Doctor, Log, Page, Refusal, Request, Rights, Tag};
 use super::running_backup::RunningBackup;
+use crate::archive::diff::Part;
 use crate::engine::Workspace;
 use crate::json_output::answers;
 use crate::json_output::{ErrorLine, Line, Summary};
 use crate::progress::NoProgress;
+use crate::verbs::diff::Comparison;
 use crate::verbs::timelines::graph;
 use crate::verbs::{
     self, Result, diff, doctor, log, lore, message_versions, names, operations, picture, read,
@@ -66,6 +68,21 @@ impl Answer {
         let mut answer = Self { exit: line.exit, ..Self::default() };
         error.findings().iter().for_each(|it| answer.add(Line::Finding(it)));
         answer.add(Line::Error(line));
+        answer
+    }
+
+    /// Returns the answer to `diff`: a page of the changes of one part, or of all.
+    pub(super) fn of_comparison(
+        comparison: &Comparison,
+        only: Option<Part>,
+        stat: bool,
+        page: Page,
+    ) -> Self {
+        let changes = comparison.changes(only);
+        let (total, listed) = (changes.len(), page.first..page.end());
+        let mut answer = Self::default();
+        answer.add_answer(&answers::Diffed { comparison, changes, stat, listed });
+        answer.more_than(page, if stat { 0 } else { total });
         answer
     }
 
@@ -157,11 +174,7 @@ impl Answer {
             }
             Arguments::Diff(options) => {
                 let comparison = diff::diff(workspace, &options)?;
-                let (changes, stat) = (comparison.changes(options.only), options.stat);
-                let (total, listed) = (changes.len(), page.first..page.end());
-                let comparison = &comparison;
-                self.add_answer(&answers::Diffed { comparison, changes, stat, listed });
-                self.more_than(page, if stat { 0 } else { total });
+                *self = Self::of_comparison(&comparison, options.only, options.stat, page);
             }
             Arguments::Search(options) => {
                 let options = search::Options { limit: Some(page.end()), ..options };

@@ -16,10 +16,7 @@ export function momentOf(line) {
   return line.moment ?? line.id;
 }
 
-/**
- * Number of messages or entries per request. The first message of a request must be a multiple of
- * this number, because a standalone file contains only the answers to such requests.
- */
+/** Number of messages, entries or changes per request. */
 export const PAGE = 50;
 /** Number of lanes of the map per request. */
 export const LANES = 200;
@@ -63,13 +60,90 @@ export function answerFromFile(verb, args) {
   if (verb === "search") return search(String(args.text ?? ""));
   if (verb === "lore" && args.entry !== undefined && args.book !== undefined)
     return entryHistory(String(args.book), String(args.entry));
+  if ((verb === "messages" || verb === "lore") && args.first !== undefined)
+    return pageOf(verb, String(args.snapshot), Number(args.first), Number(args.count));
   const answer = stored?.answers[requestKey(verb, args)];
-  if (!stored || !answer) {
-    const missing = { type: "error", message: t("notInFile"), hint: null };
-    return { lines: [missing], exit: 1, next: null };
+  const known = answer || verb !== "show" ? undefined : moments().get(String(args.snapshot));
+  if (known) return { lines: [known], exit: 0, next: null };
+  if (!answer) return notInFile();
+  const lines = linesIn(answer);
+  return {
+    lines: verb === "diff" ? withMessages(lines, args) : lines,
+    exit: answer.exit,
+    next: answer.next,
+  };
+}
+
+/** @returns {Answer} */
+function notInFile() {
+  const lines = [{ type: "error", message: t("notInFile"), hint: null }];
+  return { lines, exit: 1, next: null };
+}
+
+/** @param {StoredAnswer} answer @returns {Line[]} */
+function linesIn({ rows }) {
+  return rows.flatMap(([first, count]) => stored?.lines.slice(first, first + count) ?? []);
+}
+
+/**
+ * Returns a page of the messages or lorebook entries of a moment. The file contains all of them as
+ * one answer.
+ * @param {"messages" | "lore"} verb
+ * @param {string} snapshot
+ * @param {number} first
+ * @param {number} count
+ * @returns {Answer}
+ */
+function pageOf(verb, snapshot, first, count) {
+  if (!stored || !(requestKey(verb, { snapshot }) in stored.answers)) return notInFile();
+  const all = allLines(verb, snapshot);
+  const summary = all.filter((line) => line.type === "summary");
+  const items = all.filter((line) => line.type !== "summary");
+  // A blank line of a chat has a number but no message.
+  const number = (/** @type {Line} */ line, /** @type {number} */ n) => line.index ?? n;
+  const isIn = (/** @type {Line} */ line, /** @type {number} */ n) =>
+    number(line, n) >= first && number(line, n) < first + count;
+  const isLast = !items.length || number(items[items.length - 1], items.length - 1) < first + count;
+  return {
+    lines: [...items.filter(isIn), ...summary],
+    exit: 0,
+    next: isLast ? null : first + count,
+  };
+}
+
+/**
+ * Adds the messages to changes that add or remove one. The file contains them only once.
+ * @param {Line[]} lines
+ * @param {Record<string, unknown>} args
+ */
+function withMessages(lines, { before, after }) {
+  return lines.map((line) => {
+    const isWhole = line.kind === "added" || line.kind === "removed";
+    if (line.type !== "change" || line.part !== "message" || !isWhole) return line;
+    const [side, moment] = line.kind === "added" ? ["after", after] : ["before", before];
+    const found = allLines("messages", String(moment)).find(({ index }) => index === line.index);
+    return found ? { ...line, [side]: { name: found.name, mes: found.text } } : line;
+  });
+}
+
+/** @type {Map<string, Line> | undefined} */
+let momentsInLogs;
+
+/**
+ * Returns the lines of snapshots by their moments, with the current name of their timeline, as
+ * `show` answers them.
+ */
+function moments() {
+  if (momentsInLogs) return momentsInLogs;
+  momentsInLogs = new Map();
+  for (const [key, answer] of Object.entries(stored?.answers ?? {})) {
+    if (!key.startsWith("log ")) continue;
+    const { timeline } = JSON.parse(key.slice("log ".length));
+    for (const line of linesIn(answer))
+      if (line.type === "snapshot")
+        momentsInLogs.set(momentOf(line), { ...line, timeline_now: timeline });
   }
-  const lines = answer.rows.flatMap(([first, count]) => stored.lines.slice(first, first + count));
-  return { lines, exit: answer.exit, next: answer.next };
+  return momentsInLogs;
 }
 
 /**
@@ -91,15 +165,23 @@ export function canAnswer(verb, args) {
   return stored === null || requestKey(verb, args) in stored.answers;
 }
 
-/** Returns the lines of all pages of an answer. @param {string} verb @param {string} snapshot */
+/** Number of lists of lines that stay in memory. */
+const MAX_LISTS = 4;
+/** Lists of lines, least recently used first. @type {Map<string, Line[]>} */
+const lists = new Map();
+
+/**
+ * Returns all messages or entries of a moment, and the summary.
+ * @param {string} verb
+ * @param {string} snapshot
+ */
 function allLines(verb, snapshot) {
-  /** @type {Line[]} */
-  const lines = [];
-  for (let first = /** @type {number | null} */ (0); first !== null;) {
-    const page = answerFromFile(verb, { snapshot, first, count: PAGE });
-    lines.push(...page.lines);
-    first = page.next;
-  }
+  const key = requestKey(verb, { snapshot });
+  const answer = stored?.answers[key];
+  const lines = lists.get(key) ?? (answer ? linesIn(answer) : []);
+  lists.delete(key);
+  lists.set(key, lines);
+  for (const oldest of lists.keys()) if (lists.size > MAX_LISTS) lists.delete(oldest);
   return lines;
 }
 

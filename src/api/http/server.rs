@@ -82,7 +82,8 @@ impl Server {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .enable_time()
-            .max_blocking_threads(8)
+            // Each thread has memory of its own, which it keeps.
+            .max_blocking_threads(3)
             .build()?;
         let begin = Instant::now();
         let shared = Arc::clone(&self.shared);

@@ -12,15 +12,18 @@ use serde_json::{Value, json};
 use super::stored_answers::{LANES, LONG_PAGE, PAGE, Rows, StoredAnswers};
 use super::story::StoryLibrary;
 use super::{Exported, Extent, PageStats, bundle};
+use crate::api::request::Page;
 use crate::api::{Answer, Request, Rights, RunningBackup, security_policy, serve};
+use crate::archive::diff::Part;
 use crate::archive::message_lives::MessageLists;
 use crate::archive::{Blake3, Snapshot};
 use crate::durable::{self, Existing, Temp};
 use crate::engine::{Workspace, changed_timelines};
 use crate::history::{History, name_lookup};
 use crate::progress::Monitor;
+use crate::st::{Category, TimelineName};
 use crate::store::{self, ObjectId, Store, unless_lost};
-use crate::verbs::Result;
+use crate::verbs::{Result, diff};
 
 /// The timelines to write, and the destination.
 pub struct Options {
@@ -78,7 +81,7 @@ pub fn write(
         Extent::AllHistory => {
             let snapshots = stories.iter().map(Vec::len).sum::<usize>();
             monitor.begin("writing the viewer", Some(snapshots as u64));
-            let mut page = Page {
+            let mut page = FilePage {
                 workspace,
                 history: &history,
                 timelines: heads.iter().map(|head| head.timeline.as_str()).collect(),
@@ -111,8 +114,12 @@ pub fn write(
 }
 
 /// The parts of a comparison, each with the argument that selects it (`PARTS` in compare.js).
-const PARTS: [(&str, &str); 4] =
-    [("message", "chat"), ("lorebook", "lorebook"), ("card", "card"), ("metadata", "metadata")];
+const PARTS: [(Part, &str); 4] = [
+    (Part::Message, "chat"),
+    (Part::Lorebook, "lorebook"),
+    (Part::Card, "card"),
+    (Part::Metadata, "metadata"),
+];
 
 fn head(nonce: &str) -> String {
     let policy = security_policy::of_one_file(nonce);
@@ -133,19 +140,19 @@ fn tail(nonce: &str) -> String {
     )
 }
 
-struct Page<'a, 'k> {
+struct FilePage<'a, 'k> {
     workspace: &'a Workspace,
     history: &'a History,
     timelines: HashSet<&'a str>,
     snapshots: HashSet<String>,
     lists: MessageLists,
-    /// Stored pages of messages, by the object ids of the messages. Most snapshots share pages with
-    /// the previous snapshot.
-    pages: HashMap<Vec<ObjectId>, Rows>,
+    /// Stored pages of messages, by the number of the first one and by their object ids. Most
+    /// snapshots share pages with the previous snapshot.
+    pages: HashMap<(usize, Vec<ObjectId>), Rows>,
     kept: &'a mut StoredAnswers<'k>,
 }
 
-impl Page<'_, '_> {
+impl FilePage<'_, '_> {
     /// Answers a request. Lines about timelines that are not in this file are removed.
     fn ask(&self, verb: &str, arguments: &Value) -> io::Result<Answer> {
         let request = Request::of(verb, Some(arguments.clone())).map_err(io::Error::other)?;
@@ -179,7 +186,7 @@ impl Page<'_, '_> {
         }
     }
 
-    fn keep(&mut self, verb: &str, arguments: Value) -> io::Result<Rows> {
+    fn keep(&mut self, verb: &str, arguments: Value) -> io::Result<()> {
         let answer = self.ask(verb, &arguments)?;
         self.kept.keep(verb, &arguments, &answer)
     }
@@ -223,10 +230,13 @@ impl Page<'_, '_> {
         let snapshots: HashMap<_, _> = story.iter().map(|it| (it.id.to_string(), it)).collect();
         for (n, moment) in stops.iter().enumerate() {
             let Some(snapshot) = snapshots.get(chat_of(moment)) else { continue };
-            self.keep("show", json!({ "snapshot": moment }))?;
+            // The viewer derives the answers for chats and lorebooks from the log.
+            if !has_text(&head.timeline) {
+                self.keep("show", json!({ "snapshot": moment }))?;
+            }
             self.messages(moment, snapshot)?;
             if snapshot.lorebook.is_some() || !snapshot.timeline.is_chat() {
-                self.all("lore", &json!({ "snapshot": moment }), PAGE)?;
+                self.lore(moment)?;
             }
             if let Some(before) = stops.get(n + 1) {
                 self.diff(before, moment)?;
@@ -238,15 +248,30 @@ impl Page<'_, '_> {
 
     /// Stores the counts of the changes between two moments, and the changes of each part.
     fn diff(&mut self, before: &str, after: &str) -> io::Result<()> {
-        let arguments = json!({ "before": before, "after": after, "stat": true });
-        let answer = self.ask("diff", &arguments)?;
-        self.kept.keep("diff", &arguments, &answer)?;
-        let comparison = answer.lines.first().map(|line| serde_json::from_str::<Value>(line.get()));
-        let Some(Ok(comparison)) = comparison else { return Ok(()) };
+        let options = diff::Options {
+            before: before.to_owned(),
+            after: Some(after.to_owned()),
+            ..diff::Options::default()
+        };
+        // The file has no comparison with a damaged snapshot.
+        let Ok(comparison) = diff::diff(self.workspace, &options) else { return Ok(()) };
+        let stat = json!({ "before": before, "after": after, "stat": true });
+        let counts = Answer::of_comparison(&comparison, None, true, Page::of(0, PAGE));
+        self.kept.keep("diff", &stat, &counts)?;
         for (part, only) in PARTS {
-            if comparison["counts"][part].is_object() {
-                let of = json!({ "before": before, "after": after, "only": only });
-                self.all("diff", &of, PAGE)?;
+            if comparison.changes(Some(part)).is_empty() {
+                continue;
+            }
+            let mut next = Some(0);
+            while let Some(first) = next {
+                let page = Page::of(first, PAGE);
+                let mut answer = Answer::of_comparison(&comparison, Some(part), false, page);
+                answer.lines = answer.lines.into_iter().map(without_whole_message).collect();
+                let arguments = json!({
+                    "before": before, "after": after, "only": only, "first": first, "count": PAGE
+                });
+                self.kept.keep("diff", &arguments, &answer)?;
+                next = answer.next;
             }
         }
         Ok(())
@@ -263,24 +288,57 @@ impl Page<'_, '_> {
 
     fn messages(&mut self, moment: &str, snapshot: &Snapshot) -> io::Result<()> {
         let list = unless_lost(self.lists.of(snapshot.tree)).map_err(io::Error::other)?;
-        let list = list.unwrap_or_default();
-        for (n, ids) in list.chunks(PAGE).enumerate() {
+        let mut all = Rows::default();
+        for (n, ids) in list.unwrap_or_default().chunks(PAGE).enumerate() {
             let first = n * PAGE;
-            let arguments = json!({ "snapshot": moment, "first": first, "count": PAGE });
-            // The next message is part of the key, because the answer says whether another page
-            // follows.
-            let known =
-                [ids, list.get(first + PAGE..first + PAGE + 1).unwrap_or_default()].concat();
-            match self.pages.get(&known) {
-                Some(rows) => self.kept.keep_again("messages", &arguments, rows.clone()),
-                None => {
-                    let rows = self.keep("messages", arguments)?;
-                    self.pages.insert(known, rows);
-                }
+            let key = (first, ids.to_vec());
+            if !self.pages.contains_key(&key) {
+                let of = json!({ "snapshot": moment, "first": first, "count": PAGE });
+                let mut lines = self.ask("messages", &of)?.lines;
+                lines.retain(|line| line.get().starts_with("{\"type\":\"message\""));
+                let rows = self.kept.rows(&lines)?;
+                self.pages.insert(key.clone(), rows);
+            }
+            if let Some(rows) = self.pages.get(&key) {
+                all.append(rows);
             }
         }
+        self.kept.keep_rows("messages", &json!({ "snapshot": moment }), all);
         Ok(())
     }
+
+    fn lore(&mut self, moment: &str) -> io::Result<()> {
+        let (mut lines, mut next) = (Vec::new(), Some(0));
+        while let Some(first) = next {
+            let of = json!({ "snapshot": moment, "first": first, "count": LONG_PAGE });
+            let answer = self.ask("lore", &of)?;
+            // Each page ends with the summary of the whole answer.
+            lines.retain(|line: &Box<RawValue>| line.get().starts_with("{\"type\":\"lore_entry\""));
+            lines.extend(answer.lines);
+            next = answer.next;
+        }
+        let rows = self.kept.rows(&lines)?;
+        self.kept.keep_rows("lore", &json!({ "snapshot": moment }), rows);
+        Ok(())
+    }
+}
+
+fn has_text(timeline: &TimelineName) -> bool {
+    timeline.is_chat() || timeline.category() == Category::Lorebook
+}
+
+/// Removes the message from a change that adds or removes it, because the file contains all
+/// messages of both moments (`withMessages` in standalone.js).
+fn without_whole_message(line: Box<RawValue>) -> Box<RawValue> {
+    let text = line.get();
+    let is_whole = ["added", "removed"].iter().any(|kind| {
+        text.starts_with(&format!("{{\"type\":\"change\",\"part\":\"message\",\"kind\":\"{kind}\""))
+    });
+    let Some(Ok(mut value)) = is_whole.then(|| serde_json::from_str::<Value>(text)) else {
+        return line;
+    };
+    (value["before"], value["after"]) = (Value::Null, Value::Null);
+    to_raw_value(&value).unwrap_or(line)
 }
 
 fn moment_of(line: &Value) -> String {

@@ -1,5 +1,6 @@
 //! The answers in a standalone file of the viewer. Each line is stored once, and an answer is a
-//! list of ranges of lines.
+//! list of ranges of lines. Messages and lorebook entries are one answer for each moment, of which
+//! the viewer takes pages (`pageOf` in standalone.js).
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -27,6 +28,20 @@ pub struct Rows {
     next: Option<usize>,
 }
 
+impl Rows {
+    /// Adds the lines of another answer at the end.
+    pub fn append(&mut self, other: &Self) {
+        other.rows.iter().for_each(|range| self.push(*range));
+    }
+
+    fn push(&mut self, (number, more): (usize, usize)) {
+        match self.rows.last_mut() {
+            Some((first, count)) if *first + *count == number => *count += more,
+            _ => self.rows.push((number, more)),
+        }
+    }
+}
+
 pub struct StoredAnswers<'f> {
     out: BufWriter<&'f mut File>,
     lines: HashMap<Blake3, usize>,
@@ -39,20 +54,22 @@ impl<'f> StoredAnswers<'f> {
         Ok(Self { out, lines: HashMap::new(), answers: BTreeMap::new() })
     }
 
-    pub fn keep(&mut self, verb: &str, arguments: &Value, answer: &Answer) -> io::Result<Rows> {
-        let mut rows = Rows { exit: answer.exit, next: answer.next, rows: Vec::new() };
-        for line in &answer.lines {
-            let number = self.line(line)?;
-            match rows.rows.last_mut() {
-                Some((first, count)) if *first + *count == number => *count += 1,
-                _ => rows.rows.push((number, 1)),
-            }
+    pub fn keep(&mut self, verb: &str, arguments: &Value, answer: &Answer) -> io::Result<()> {
+        let rows = self.rows(&answer.lines)?;
+        self.keep_rows(verb, arguments, Rows { exit: answer.exit, next: answer.next, ..rows });
+        Ok(())
+    }
+
+    /// Writes lines that the file does not contain yet.
+    pub fn rows(&mut self, lines: &[Box<RawValue>]) -> io::Result<Rows> {
+        let mut rows = Rows::default();
+        for line in lines {
+            rows.push((self.line(line)?, 1));
         }
-        self.keep_again(verb, arguments, rows.clone());
         Ok(rows)
     }
 
-    pub fn keep_again(&mut self, verb: &str, arguments: &Value, rows: Rows) {
+    pub fn keep_rows(&mut self, verb: &str, arguments: &Value, rows: Rows) {
         // `serde_json` sorts the arguments by name, as `requestKey` in standalone.js does.
         self.answers.insert(format!("{verb} {arguments}"), rows);
     }

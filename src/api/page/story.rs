@@ -21,7 +21,7 @@ use serde::Serialize;
 use serde_json::json;
 use serde_json::value::to_raw_value;
 
-use super::stored_answers::{LONG_PAGE, PAGE, StoredAnswers};
+use super::stored_answers::{LONG_PAGE, StoredAnswers};
 use super::{Exported, StoryStats};
 use crate::api::Answer;
 use crate::archive::{Snapshot, Tree};
@@ -116,11 +116,11 @@ impl<'a> StoryLibrary<'a> {
         let of_moment = json!({ "snapshot": timeline });
         let summary = StoryLine::Summary { entries: entries.len() };
         let mut write = || -> io::Result<()> {
-            kept.keep("show", &of_moment, &answer([&snapshot], None)?)?;
+            kept.keep("show", &of_moment, &answer([&snapshot])?)?;
             let log = json!({ "timeline": timeline, "first": 0, "count": LONG_PAGE });
-            kept.keep("log", &log, &answer([&snapshot], None)?)?;
-            write_pages("messages", timeline, &messages, None, kept)?;
-            write_pages("lore", timeline, &entries, Some(&summary), kept)
+            kept.keep("log", &log, &answer([&snapshot])?)?;
+            write_whole("messages", timeline, &messages, None, kept)?;
+            write_whole("lore", timeline, &entries, Some(&summary), kept)
         };
         write().map_err(store::Error::io(self.out))?;
         self.exported.push(Exported {
@@ -258,28 +258,19 @@ fn title(entry: Raw<'_>) -> String {
     keys.join(", ")
 }
 
-fn answer<'l>(
-    lines: impl IntoIterator<Item = &'l StoryLine<'l>>,
-    next: Option<usize>,
-) -> io::Result<Answer> {
+fn answer<'l>(lines: impl IntoIterator<Item = &'l StoryLine<'l>>) -> io::Result<Answer> {
     let lines = lines.into_iter().map(to_raw_value).collect::<serde_json::Result<_>>()?;
-    Ok(Answer { lines, next, ..Answer::default() })
+    Ok(Answer { lines, ..Answer::default() })
 }
 
-/// Writes the lines as pages of the size that the viewer requests. No lines are one empty page.
-fn write_pages(
+/// Writes all lines of an answer that the viewer requests in pages.
+fn write_whole(
     verb: &str,
     timeline: &TimelineName,
     lines: &[StoryLine<'_>],
     summary: Option<&StoryLine<'_>>,
     kept: &mut StoredAnswers<'_>,
 ) -> io::Result<()> {
-    for first in (0..lines.len().max(1)).step_by(PAGE) {
-        let end = lines.len().min(first + PAGE);
-        let next = Some(end).filter(|end| *end < lines.len());
-        let arguments = json!({ "snapshot": timeline, "first": first, "count": PAGE });
-        let page = lines[first..end].iter().chain(summary);
-        kept.keep(verb, &arguments, &answer(page, next)?)?;
-    }
-    Ok(())
+    let arguments = json!({ "snapshot": timeline });
+    kept.keep(verb, &arguments, &answer(lines.iter().chain(summary))?)
 }
