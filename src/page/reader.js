@@ -300,7 +300,7 @@ export async function reader(place, [requested], query) {
   let current = null;
   const controlsOf = (/** @type {HTMLElement} */ row) =>
     /** @type {NodeListOf<HTMLElement>} */ (
-      row.querySelectorAll("a, button, summary, pre, .table")
+      row.querySelectorAll("a, button, summary")
     );
   /** @param {HTMLElement} row */
   const makeCurrent = (row) => {

@@ -198,9 +198,6 @@ pub fn search(
     let is_head = |snapshot: &Snapshot| {
         history.head(owners.of_snapshot(snapshot)).is_some_and(|head| head.id == snapshot.id)
     };
-    if options.state == Some(TextState::Current) {
-        snapshots.retain(|snapshot| is_head(snapshot) && !deleted.contains(&snapshot.id));
-    }
     snapshots.sort_by_key(|snapshot| (!is_head(snapshot), deleted.contains(&snapshot.id)));
 
     let terms = match &options.text {
@@ -252,9 +249,9 @@ pub fn search(
             let timeline = owners.of_snapshot(snapshot);
             let is_deleted = history.head(timeline).is_some_and(|head| deleted.contains(&head.id));
             let is_live = !is_deleted && is_head(snapshot);
-            // Current texts are read even if only deleted ones are wanted, because the same texts
-            // in older snapshots are not deleted.
-            if is_live && options.state == Some(TextState::Deleted) {
+            // All texts are read, because a text has the state of the first snapshot in which it is
+            // found: the latest snapshot of a chat may contain an old version of its lorebook.
+            if options.state.is_some_and(|state| (state == TextState::Current) != is_live) {
                 hits.clear();
             }
             for hit in hits.into_iter().take(limit.saturating_add(1) - report.matches.len()) {
