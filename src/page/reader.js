@@ -299,9 +299,7 @@ export async function reader(place, [requested], query) {
   /** @type {HTMLElement | null} */
   let current = null;
   const controlsOf = (/** @type {HTMLElement} */ row) =>
-    /** @type {NodeListOf<HTMLElement>} */ (
-      row.querySelectorAll("a, button, summary")
-    );
+    /** @type {NodeListOf<HTMLElement>} */ (row.querySelectorAll("a, button, summary"));
   /** @param {HTMLElement} row */
   const makeCurrent = (row) => {
     if (current === row) return;
