@@ -128,7 +128,7 @@ fn failed_requests_are_explained_and_lose_nothing() {
         assert_refused(
             &mut session.writer,
             "/stvc-search lantern",
-            "uses protocol 99, but this program uses protocol 1",
+            "页面和程序的版本不同",
         );
         watching.stop();
         session.assert_store_matches_library();
