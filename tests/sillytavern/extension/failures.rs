@@ -125,11 +125,7 @@ fn failed_requests_are_explained_and_lose_nothing() {
         session
             .writer
             .wait_until("document.getElementById('stvc_badge').textContent === 'stvc 版本不一致'");
-        assert_refused(
-            &mut session.writer,
-            "/stvc-search lantern",
-            "页面和程序的版本不同",
-        );
+        assert_refused(&mut session.writer, "/stvc-search lantern", "页面和程序的版本不同");
         watching.stop();
         session.assert_store_matches_library();
     });

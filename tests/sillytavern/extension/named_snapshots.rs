@@ -16,15 +16,19 @@ const FRAME: &str = "document.querySelector('iframe.stvc-viewer')?.contentDocume
 /// Clicks the topmost element at each dot of the map. Returns the lane of each dot and the timeline
 /// that was selected.
 const CLICK_DOTS: &str = "async (page) => {
-  const places = [...page.querySelectorAll('svg circle[data-dot]')].map((dot) => {
-    const box = dot.getBoundingClientRect();
-    return [dot.closest('[data-lane]').dataset.lane, box.x + box.width / 2, box.y + box.height / 2];
-  });
+  const wait = () => new Promise((done) => setTimeout(done, 1000));
+  await wait();
+  const places = [...page.querySelectorAll('svg circle[data-dot]')].map((dot) => [dot.closest('[data-lane]').dataset.lane, dot.dataset.dot]);
   const clicked = [];
-  for (const [lane, clientX, clientY] of places) {
+  for (const [lane, n] of places) {
+    const dot = page.querySelector(`svg [data-lane='${lane}'] circle[data-dot='${n}']`);
+    // The map may have moved since the last click.
+    const box = dot.getBoundingClientRect();
+    const [clientX, clientY] = [box.x + box.width / 2, box.y + box.height / 2];
     page.elementFromPoint(clientX, clientY).dispatchEvent(new MouseEvent('click', { bubbles: true, clientX, clientY }));
-    await new Promise((done) => setTimeout(done, 500));
-    clicked.push([page.getElementById('lane-' + lane).getAttribute('aria-label'), page.querySelector('.selection h2').textContent]);
+    await wait();
+    const text = (part) => page.querySelector('.selection ' + part).textContent;
+    clicked.push([page.querySelector(`.lane[data-lane='${lane}']`).dataset.timeline, text('.owner small') + ' / ' + text('h2')]);
   }
   return clicked;
 }";
