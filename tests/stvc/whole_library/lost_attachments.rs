@@ -155,7 +155,10 @@ fn req_91_restore_writes_chat_when_attachment_is_lost() {
         let planned = sandbox.json(&["restore", "Mira/one", "--dry-run"]).exits(3);
         assert!(!sandbox.path(CHAT).exists());
         let done = sandbox.json(&["restore", "Mira/one"]);
-        assert_eq!(planned.of_type("file"), done.of_type("file"), "{damage:?}");
+        let mut files = planned.of_type("file");
+        // Only a plan has previews.
+        files.iter_mut().for_each(|file| drop(file.as_object_mut().unwrap().remove("preview")));
+        assert_eq!(files, done.of_type("file"), "{damage:?}");
         restored(done, damage.spares_notes());
         remove(sandbox, &[CHAT]);
         restored(sandbox.json(&["restore", "Mira/one", "--only", "chat"]), damage.spares_notes());
