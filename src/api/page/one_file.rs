@@ -308,12 +308,12 @@ impl FilePage<'_, '_> {
     }
 
     fn lore(&mut self, moment: &str) -> io::Result<()> {
-        let (mut lines, mut next) = (Vec::new(), Some(0));
+        let (mut lines, mut next) = (Vec::<Box<RawValue>>::new(), Some(0));
         while let Some(first) = next {
             let of = json!({ "snapshot": moment, "first": first, "count": LONG_PAGE });
             let answer = self.ask("lore", &of)?;
             // Each page ends with the summary of the whole answer.
-            lines.retain(|line: &Box<RawValue>| line.get().starts_with("{\"type\":\"lore_entry\""));
+            lines.retain(|line| line.get().starts_with("{\"type\":\"lore_entry\""));
             lines.extend(answer.lines);
             next = answer.next;
         }
