@@ -25,7 +25,9 @@ const CLICK_DOTS: &str = "async (page) => {
     // The map may have moved since the last click.
     const box = dot.getBoundingClientRect();
     const [clientX, clientY] = [box.x + box.width / 2, box.y + box.height / 2];
-    page.elementFromPoint(clientX, clientY).dispatchEvent(new MouseEvent('click', { bubbles: true, clientX, clientY }));
+    const target = page.elementFromPoint(clientX, clientY);
+    for (const type of ['pointerdown', 'pointerup'])
+      target.dispatchEvent(new PointerEvent(type, { bubbles: true, clientX, clientY, pointerId: 1, isPrimary: true }));
     await wait();
     const text = (part) => page.querySelector('.selection ' + part).textContent;
     clicked.push([page.querySelector(`.lane[data-lane='${lane}']`).dataset.timeline, text('.owner small') + ' / ' + text('h2')]);
