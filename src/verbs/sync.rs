@@ -132,8 +132,16 @@ pub(crate) fn sync_with(
 }
 
 fn not_shared(destination: String) -> CopyError {
-    let why = "`stvc sync` requires a folder or a git server";
+    let why = "`stvc sync` requires a folder, a git server or a remote";
     CopyError::UnknownDestination { destination, why }
+}
+
+/// Returns whether SillyTavern saved a file during an attempt. The next one reads the new content.
+fn is_saved_meanwhile(error: &engine::Error) -> bool {
+    matches!(
+        error,
+        engine::Error::SavedByOther { .. } | engine::Error::St(st::Error::SavedMeanwhile { .. })
+    )
 }
 
 fn exchange(
@@ -144,11 +152,7 @@ fn exchange(
 ) -> Result<()> {
     for attempt in 1.. {
         let unsent = match take_in(workspace, options, report, monitor) {
-            // SillyTavern saved a file during this attempt. The next attempt reads the new content.
-            Err(
-                engine::Error::SavedByOther { .. }
-                | engine::Error::St(st::Error::SavedMeanwhile { .. }),
-            ) if attempt < ATTEMPTS => continue,
+            Err(error) if attempt < ATTEMPTS && is_saved_meanwhile(&error) => continue,
             unsent => unsent?,
         };
         if options.dry_run {
@@ -204,11 +208,7 @@ fn exchange_announcements(
 ) -> Result<()> {
     for attempt in 1.. {
         let unsent = match join_announcements(workspace, session, options, report, monitor) {
-            // SillyTavern saved a file during this attempt. The next attempt reads the new content.
-            Err(
-                engine::Error::SavedByOther { .. }
-                | engine::Error::St(st::Error::SavedMeanwhile { .. }),
-            ) if attempt < ATTEMPTS => continue,
+            Err(error) if attempt < ATTEMPTS && is_saved_meanwhile(&error) => continue,
             unsent => unsent?,
         };
         if options.dry_run {
