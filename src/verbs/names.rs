@@ -37,14 +37,13 @@ pub struct GroupNames(pub BTreeMap<TimelineName, String>);
 
 /// Returns the names of the groups in the library.
 pub fn groups(workspace: &Workspace) -> GroupNames {
-    let mut names = workspace.group_names();
     let groups = workspace.library().map(|library| library.groups()).unwrap_or_default();
-    let name = |chat| {
+    let own = groups.names().map(|(group, name)| (group, name.to_owned()));
+    let of_chat = |chat| {
         let name = groups.name_of(groups.group_of(chat)?)?;
         Some((TimelineName::group(chat).ok()?, name.to_owned()))
     };
-    names.extend(groups.chats().filter_map(name));
-    GroupNames(names)
+    GroupNames(own.chain(groups.chats().filter_map(of_chat)).collect())
 }
 
 /// Returns all tags.
