@@ -22,7 +22,7 @@ const PICTURE = /\.(?:png|apng|jpe?g|jfif|gif|webp|avif)$/i;
 let lastRequest = Promise.resolve();
 
 /**
- * Loads a picture after all pictures that were requested before. Returns null if there is none.
+ * Loads a picture, one at a time. Returns null if the store does not have it.
  * @param {"picture" | "portrait"} verb
  * @param {Record<string, unknown>} args
  * @returns {Promise<string | null>} its address

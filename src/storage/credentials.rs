@@ -59,7 +59,7 @@ impl Credentials {
         }
     }
 
-    /// Uses the values of `other` where there are none.
+    /// Fills in missing values from `other`.
     pub fn or(self, other: Self) -> Self {
         // A password belongs to its user.
         let same_user = self.user.is_none() || other.user.is_none() || self.user == other.user;
