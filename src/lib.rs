@@ -129,8 +129,8 @@ pub mod copies {
     pub use crate::archive::backup::Passphrase;
     pub use crate::engine::copies::last_backups::{BackupAge, LastBackup, Purpose};
     pub use crate::engine::copies::{
-        CopyError, CopyPlace, UpdatePermissions, is_encrypted, is_repository, last_backups, mirror,
-        server,
+        CopyError, CopyPlace, UpdatePermissions, is_encrypted, is_repository, last_backups,
+        last_sync, mirror, server,
     };
     pub use crate::engine::receive::{Conflict, Outcome, ReceivedTimeline, look_at};
     pub use crate::store::LoginPrompt;

@@ -132,6 +132,7 @@ requests! {
     "repair" Change Repair(doctor::ConfirmedRepair) [timelines, what, chat_closed, rereads]
     "undo" Change Undo(undo::Options) [operation, chat_closed, rereads, dry_run]
     "backup" Change Backup(Backup) [running]
+    "sync" Change Sync(Sync) [running, chat_closed, rereads]
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -156,6 +157,15 @@ pub(super) struct Backup {
     /// Only wait for a backup that was started before.
     #[serde(default)]
     pub running: bool,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(super) struct Sync {
+    /// Only wait for a sync that was started before.
+    #[serde(default)]
+    pub running: bool,
+    #[serde(flatten)]
+    pub closed: ChatOpenState,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -3,18 +3,19 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::request::{Arguments, Backup, Doctor, Log, Page, Refusal, Request, Rights, Tag};
-use super::running_backup::RunningBackup;
+use super::background_jobs::BackgroundJobs;
+use super::request::{Arguments, Backup, Doctor, Log, Page, Refusal, Request, Rights, Sync, Tag};
 use crate::archive::diff::Part;
 use crate::engine::Workspace;
+use crate::engine::copies::last_sync;
 use crate::json_output::answers;
 use crate::json_output::{ErrorLine, Line, Summary};
 use crate::progress::NoProgress;
 use crate::verbs::diff::Comparison;
 use crate::verbs::timelines::graph;
 use crate::verbs::{
-    self, Result, diff, doctor, log, lore, message_versions, names, operations, picture, read,
-    restore, search, show, snapshot, tag, timelines, undo,
+    self, Result, backup, diff, doctor, log, lore, message_versions, names, operations, picture,
+    read, restore, search, show, snapshot, sync, tag, timelines, undo,
 };
 
 /// The answer to a request: the lines that `--json` prints, and the exit code.
@@ -28,20 +29,20 @@ pub struct Answer {
     pub next: Option<usize>,
 }
 
-/// Serves a request. If the request fails, the answer contains the error. `backup` is the backup
-/// that an earlier request started.
+/// Serves a request. If the request fails, the answer contains the error. `jobs` are the
+/// backup and the sync that an earlier request started.
 pub fn serve(
     workspace: &Workspace,
     request: &Request,
     rights: Rights,
-    backup: &RunningBackup,
+    jobs: &BackgroundJobs,
 ) -> Answer {
     let mut answer = Answer::default();
     if request.verb.needs > rights {
         let refusal = Refusal::ReadOnly { verb: request.verb.name };
         return Answer::refused(&refusal);
     }
-    match answer.fill(workspace, request, backup) {
+    match answer.fill(workspace, request, jobs) {
         Ok(()) => {
             for notice in workspace.take_notices() {
                 answer.add(Line::Finding(&notice));
@@ -116,7 +117,7 @@ impl Answer {
         &mut self,
         workspace: &Workspace,
         request: &Request,
-        backup: &RunningBackup,
+        jobs: &BackgroundJobs,
     ) -> Result<()> {
         let page = request.page;
         match request.asked.clone() {
@@ -124,6 +125,7 @@ impl Answer {
                 let report = timelines::timelines(workspace, &mut NoProgress)?;
                 if matches!(asked, Arguments::Library(_)) {
                     report.last_backup.iter().for_each(|last| self.add(Line::Copy(last.into())));
+                    last_sync::last(workspace)?.iter().for_each(|it| self.add(Line::LastSync(it)));
                 }
                 let command = request.verb.name;
                 self.add_answer(&answers::Timelines { command, report: &report });
@@ -211,7 +213,14 @@ impl Answer {
             }
             Arguments::Undo(options) => self.add_answer(&undo::undo(workspace, &options)?),
             Arguments::Backup(Backup { running }) => {
-                self.add_answer(&backup.wait(workspace, running)?);
+                let workspace = workspace.clone();
+                let backup = move || backup::again(&workspace, &mut NoProgress);
+                self.add_answer(&jobs.backup.wait((!running).then_some(backup))?);
+            }
+            Arguments::Sync(Sync { running, closed }) => {
+                let workspace = workspace.clone();
+                let sync = move || sync::again(&workspace, closed, &mut NoProgress);
+                self.add_answer(&jobs.sync.wait((!running).then_some(sync))?);
             }
         }
         Ok(())

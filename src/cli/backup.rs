@@ -96,7 +96,7 @@ pub fn run(
     if args.last {
         return print_last_backup(destination.as_deref(), workspace, out);
     }
-    let place = super::remote::place(workspace, destination.as_deref().unwrap_or_default())?;
+    let place = workspace.copy_place(destination.as_deref().unwrap_or_default())?;
     if let (Some(_), CopyPlace::Output | CopyPlace::Remote(_) | CopyPlace::Storage(_)) =
         (user, &place)
     {
@@ -272,11 +272,15 @@ fn print_last_backup(
     Ok(out.answer(&backups, text))
 }
 
+/// Returns the age of a recorded time.
+pub fn age(recorded: &str, clock: Clock) -> String {
+    clock::parse(recorded).map_or_else(|| clean(recorded), |time| clock.age(time))
+}
+
 /// Returns a line such as `D:\stick  3 days ago, 4 snapshots of 2 timelines since`.
 pub fn line(since: &BackupAge, clock: Clock) -> String {
     let taken = &since.taken;
-    let age = clock::parse(&taken.taken).map(|time| clock.age(time));
-    let age = age.unwrap_or_else(|| clean(&taken.taken));
+    let age = age(&taken.taken, clock);
     let place = match taken.destination.as_str() {
         "-" => "standard output".to_owned(),
         place => clean(place),

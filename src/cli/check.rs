@@ -21,7 +21,7 @@ pub fn run(args: &Args, secret: &Secret, workspace: &Workspace, out: &mut Output
     let mut what = "store";
     let mut workspace = workspace.clone();
     if let Some(source) = &args.source {
-        match CopyPlace::parse(&source.to_string_lossy())? {
+        match workspace.copy_place(&source.to_string_lossy())? {
             // A folder backup is checked like a store, so that its unreachable objects are read as
             // well.
             CopyPlace::Folder(folder) => {

@@ -41,7 +41,7 @@ pub struct Args {
 pub fn run(args: &Args, secret: &Secret, workspace: &Workspace, out: &mut Output) -> Result<u8> {
     // A folder that is not a repository contains SillyTavern's own backups.
     if let Some(source) = &args.source {
-        match CopyPlace::parse(&source.to_string_lossy())? {
+        match workspace.copy_place(&source.to_string_lossy())? {
             CopyPlace::Folder(folder) if !copies::is_repository(&folder) => {
                 if args.restore {
                     let destination = folder.display().to_string();

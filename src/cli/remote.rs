@@ -1,7 +1,7 @@
 use clap::{ValueEnum, ValueHint};
 
 use super::args::Secret;
-use super::error::{Error, Result};
+use super::error::Result;
 use super::output::{Output, STYLES, dim};
 use super::passphrase;
 use super::table::{self, Cell};
@@ -59,11 +59,13 @@ pub fn run(args: &Args, secret: &Secret, workspace: &Workspace, out: &mut Output
             let (exists, login) = look(named)?;
             let access = access(args, exists, secret)?;
             let (address, name) = (named.to_owned(), args.name.clone());
-            let mut added = remote::add(workspace, &AddOptions { address, name, access, login })?;
+            let options = AddOptions { address, name, access, login };
+            let remote::AddedRemote { mut added, converted } =
+                remote::add(workspace, &options, &mut out.progress())?;
             if !args.recovery_key {
                 added.recovery_key = None;
             }
-            Ok(out.answer(&added, |out| print_added(&added, out)))
+            Ok(out.answer(&added, |out| print_added(&added, converted, out)))
         }
         Action::List => {
             let remotes = remote::list(workspace)?;
@@ -109,7 +111,7 @@ fn access(args: &Args, exists: bool, secret: &Secret) -> Result<Access> {
     Ok(Access::Secret(given))
 }
 
-fn print_added(added: &Added, out: &mut Output) {
+fn print_added(added: &Added, converted: bool, out: &mut Output) {
     let Remote { name, address, .. } = &added.remote;
     let done = if added.created { "Created and added" } else { "Added" };
     let kind = if added.remote.is_encrypted() { "encrypted" } else { "not encrypted" };
@@ -117,7 +119,13 @@ fn print_added(added: &Added, out: &mut Output) {
     if let Some(key) = &added.recovery_key {
         out.say(format!("Recovery key: {key}"));
     }
-    out.say(dim("Run `stvc sync` to use it."));
+    if converted {
+        out.say("The snapshots of the git repository in this folder are now in the remote, too.");
+        out.say("Add the remote on your other devices before you delete the repository.");
+    }
+    out.say(dim(
+        "Run `stvc sync` to use it, or `stvc config sync.every 10m` to let the watch do it.",
+    ));
 }
 
 fn print(remotes: &[Remote], out: &mut Output) {
@@ -137,13 +145,5 @@ fn print(remotes: &[Remote], out: &mut Output) {
     }
     if remotes.is_empty() {
         out.say("There are no remotes yet. Run `stvc remote add ADDRESS` to add one.");
-    }
-}
-
-/// Returns the place that a text names: a remote of the store, or any other place.
-pub fn place(workspace: &Workspace, text: &str) -> Result<stvc::copies::CopyPlace> {
-    match remote::find(workspace, text).map_err(Error::from)? {
-        Some(remote) => Ok(stvc::copies::CopyPlace::Storage(remote.address)),
-        None => Ok(stvc::copies::CopyPlace::parse(text)?),
     }
 }

@@ -432,7 +432,8 @@ fn back_up(
     findings: &mut Vec<Finding>,
     out: &mut Output,
 ) -> Result<Step> {
-    let (_, found) = backup::to_place(workspace, &CopyPlace::parse(place)?, &mut out.progress())?;
+    let (_, found) =
+        backup::to_place(workspace, &workspace.copy_place(place)?, &mut out.progress())?;
     findings.extend(found);
     set(workspace, "backup.destination", place)?;
     set(workspace, "backup.schedule", schedule)?;

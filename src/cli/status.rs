@@ -14,6 +14,7 @@ use super::output::{Output, bold, dim};
 use super::timelines::{Order, choose, list, nothing, usual_order};
 use super::wording::{clean, count, cut_middle, name, shell};
 use stvc::api::extension::{self, State};
+use stvc::copies::last_sync::{self, LastSync};
 use stvc::findings::{Finding, Level};
 use stvc::json_output::answers::{Answer, Emit, Timelines};
 use stvc::json_output::{Counts, Line, ProtectionLine};
@@ -41,6 +42,7 @@ struct Status<'r> {
     is_watched: bool,
     watched_since: Option<Time>,
     extension: Option<String>,
+    sync: Option<LastSync>,
 }
 
 impl Status<'_> {
@@ -63,6 +65,13 @@ impl Answer for Status<'_> {
             backup_time: backup.map(|backup| &*backup.taken.taken),
             backup_in_reach: backup.and_then(|backup| backup.taken.is_in_reach()),
             snapshots_since: backup.map(|backup| backup.snapshots),
+            sync: self.sync.as_ref().map(|sync| &*sync.remote),
+            sync_time: self.sync.as_ref().and_then(|sync| sync.succeeded.as_deref()),
+            sync_failure: self
+                .sync
+                .as_ref()
+                .and_then(|sync| sync.failure.as_ref())
+                .map(|it| &*it.message),
         }));
     }
 
@@ -91,6 +100,7 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
         is_watched: watch::is_running(workspace),
         watched_since: watch::started(workspace).map(|time| at(time, workspace.now)),
         extension,
+        sync: last_sync::last(workspace)?,
     };
     let text = |out: &mut Output| {
         let in_full = args.name.is_some() || out.verbose;
@@ -183,6 +193,9 @@ fn print_protection(status: &Status<'_>, out: &mut Output) {
         None => "There is no backup yet.".into(),
     };
     out.say(format!("{}{backup}", latest.unwrap_or_default()));
+    if let Some(sync) = &status.sync {
+        print_sync(sync, out);
+    }
     if !status.is_watched {
         return out.say("Not protected: no watch is running. Run `stvc setup`.");
     }
@@ -192,4 +205,17 @@ fn print_protection(status: &Status<'_>, out: &mut Output) {
         None => "the extension is not installed".into(),
     };
     out.say(format!("Protected: a watch is running{}; {extension}.", since.unwrap_or_default()));
+}
+
+fn print_sync(sync: &LastSync, out: &mut Output) {
+    let remote = bold(cut_middle(&clean(&sync.remote), 40));
+    let age = sync.succeeded.as_deref().map(|time| backup::age(time, out.clock));
+    let age = age.unwrap_or_else(|| "never".into());
+    match &sync.failure {
+        None => out.say(format!("Last sync: {age}, {remote}.")),
+        Some(failure) => {
+            let why = clean(&failure.message);
+            out.note(&format!("The last sync with {remote} failed: {why}. Last success: {age}."));
+        }
+    }
 }

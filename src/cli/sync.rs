@@ -49,7 +49,7 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
             place
         }
     };
-    let place = super::remote::place(workspace, &remote)?;
+    let place = workspace.copy_place(&remote)?;
     let options = Options { place, closed: args.closed.state(), dry_run: args.dry_run };
     let report = verbs::sync::sync(workspace, &options, &mut out.progress())?;
     Ok(out.answer(&report, |out| print(&report, out)))
@@ -70,7 +70,10 @@ fn print(report: &Report, out: &mut Output) {
         }
     }
     out.findings(&report.findings);
-    print_totals(report, out);
+    out.say(format!("{}.", totals(report)));
+    if report.received() > 0 && !report.dry_run {
+        out.say(dim("Run `stvc undo` to undo what was received."));
+    }
 }
 
 fn print_conflict(entry: &ReceivedTimeline, conflict: &Conflict, out: &mut Output) {
@@ -108,32 +111,24 @@ fn print_conflict(entry: &ReceivedTimeline, conflict: &Conflict, out: &mut Outpu
     }
 }
 
-fn print_totals(report: &Report, out: &mut Output) {
-    let came = report.entries.iter().filter(|entry| entry.outcome != Outcome::Known);
-    let stays = |outcome: &Outcome| {
-        use Outcome::{Erased, ErasedElsewhere, ForkOfErased, Left};
-        matches!(outcome, Left(_) | Erased | ErasedElsewhere | ForkOfErased)
-    };
-    let came = came.filter(|entry| !stays(&entry.outcome)).count();
+/// Returns what was received and sent, in one sentence without a full stop.
+pub fn totals(report: &Report) -> String {
     let files = report.files.iter().filter(|file| file.action != Action::Keep).count();
     let verb = if report.dry_run { "would be received" } else { "received" };
-    let took = match came {
+    let took = match report.received() {
         0 => "Nothing received".to_owned(),
-        came => {
-            let timelines = count(came, "timeline");
+        received => {
+            let timelines = count(received, "timeline");
             format!("{timelines} {verb}, {} changed", count(files, "file"))
         }
     };
     match &report.sent {
-        Some(sent) if sent.moved == 0 => out.say(format!("{took}; nothing to send.")),
+        Some(sent) if sent.moved == 0 => format!("{took}; nothing to send"),
         Some(sent) => {
             let new = count(sent.new_snapshots, "snapshot");
-            out.say(format!("{took}; {new} sent to {}.", clean(&sent.backup.destination)));
+            format!("{took}; {new} sent to {}", clean(&sent.backup.destination))
         }
-        None => out.say(format!("{took}. Nothing has been changed.")),
-    }
-    if came > 0 && !report.dry_run {
-        out.say(dim("Run `stvc undo` to undo what was received."));
+        None => format!("{took}. Nothing has been changed"),
     }
 }
 

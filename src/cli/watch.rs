@@ -7,7 +7,7 @@ use super::interrupt::on_interrupt;
 use super::output::{Output, dim, level_word};
 use super::snapshot::{new_snapshot, was_deleted};
 use super::wording::{clean, count, name, shell};
-use super::{clock, exit, table};
+use super::{clock, exit, sync, table};
 use stvc::Workspace;
 use stvc::api::mailbox::{Alarm, Mailbox, Notice};
 use stvc::findings::{Finding, Level};
@@ -166,6 +166,18 @@ fn print(event: &Event<'_>, user: &str, out: &mut Output) {
             let why = clean(message);
             out.warn(&line(&format!("the scheduled backup failed: {why}; stvc will try again")));
             WatchEvent::BackupFailed { message }
+        }
+        Event::Synced(report) => {
+            let (received, sent) = (report.received(), report.sent_snapshots());
+            if received + sent > 0 {
+                out.say(line(&format!("synced: {}", sync::totals(report))));
+            }
+            WatchEvent::Synced { received, sent }
+        }
+        Event::SyncFailed(message) => {
+            let why = clean(message);
+            out.warn(&line(&format!("the scheduled sync failed: {why}; stvc will try again")));
+            WatchEvent::SyncFailed { message }
         }
     };
     out.object(Line::watch(now, event));

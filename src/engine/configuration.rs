@@ -20,8 +20,6 @@ use crate::store::{self, Store};
 settings! {
     /// All settings of a store, with their defaults.
     Configuration {
-        sync: Option<String> = None,
-            "the remote of `stvc sync`; the last folder or server if not set";
         device: Option<String> = None,
             "the name of this device on your other devices; the machine's name if not set";
         color: Option<When> = None, "when to use colours: auto, always or never";
@@ -33,6 +31,7 @@ settings! {
         [extension] Extension;
         [include] Include;
         [retention] Policy;
+        [sync] SyncSettings;
     }
 }
 
@@ -44,6 +43,17 @@ settings! {
         #[serde(deserialize_with = "schedule")]
         schedule: Option<Duration> = None,
             "how often `stvc watch` backs up: daily, weekly, or a time such as 12h; never if not set";
+    }
+}
+
+settings! {
+    /// The remote, and how often the watch syncs.
+    SyncSettings {
+        remote: Option<String> = None,
+            "the remote of `stvc sync`; the last folder or server if not set";
+        #[serde(deserialize_with = "schedule")]
+        every: Option<Duration> = None,
+            "how often `stvc watch` syncs: a time such as 10m; never if not set";
     }
 }
 
@@ -66,10 +76,10 @@ settings! {
     }
 }
 
-/// The shortest interval of scheduled backups.
+/// The shortest interval of scheduled backups and syncs.
 const SHORTEST_SCHEDULE: Duration = Duration::from_secs(60);
 
-/// Parses the interval of scheduled backups: `hourly`, `daily`, `weekly`, `monthly`, or a duration
+/// Parses the interval of scheduled backups or syncs: `hourly`, `daily`, `weekly`, `monthly`, or a duration
 /// such as `12h`.
 pub fn parse_schedule(text: &str) -> std::result::Result<Duration, String> {
     let span = match text.trim() {

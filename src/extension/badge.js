@@ -2,7 +2,7 @@
 // which the watch writes.
 
 import { el } from "../page/dom.js";
-import { formatAge, t, translateError, translateFinding, withoutCommands } from "../page/words.js";
+import { describeSync, formatAge, t, translateError, translateFinding, withoutCommands } from "../page/words.js";
 import * as actions from "./actions.js";
 import { NoAnswer, PROTOCOL, Refused, readStatus, send } from "./mailbox.js";
 import { settings } from "./settings.js";
@@ -84,7 +84,8 @@ export async function refresh() {
     : name
       ? t("noSnapshot")
       : "";
-  badge.title = `stvc ${status.program}`;
+  badge.title = `stvc ${status.program}\n${status.sync ? describeSync(status.sync) : ""}`.trim();
+  if (status.sync?.failure) badge.classList.add("stvc-warning");
   showAlarms(status.alarms, name);
   if (settings().scenes && status.write && own) await checkpointScenes(own);
 }

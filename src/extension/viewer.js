@@ -12,17 +12,19 @@ let popup;
 /** The interface that the viewer in its frame uses instead of a server. */
 globalThis.stvc = {
   /**
-   * Sends a request. Saves the open chat before a plan is made, and reloads the chat after files
-   * were replaced.
+   * Sends a request. Saves the open chat before a plan is made or a sync begins, and reloads the
+   * chat after files were replaced.
    * @param {string} verb
    * @param {Record<string, unknown>} args
    */
   ask: async (verb, args) => {
     const replaces =
-      verb === "undo" || verb === "repair" || (verb === "restore" && args.name === undefined);
-    if (replaces && (args.dry_run || verb === "repair")) await saveOpenChat(true);
+      ["undo", "repair", "sync"].includes(verb) || (verb === "restore" && args.name === undefined);
+    const isUnplanned = verb === "repair" || (verb === "sync" && !args.running);
+    if (replaces && (args.dry_run || isUnplanned)) await saveOpenChat(true);
     const answer = await send(verb, replaces ? { ...args, rereads: true } : args);
-    if (replaces && !args.dry_run && !answer.lines.some((line) => line.type === "error"))
+    const isOpen = answer.lines.some((line) => line.type === "error" || line.running);
+    if (replaces && !args.dry_run && !isOpen)
       await reloadFromDisk({ ...answer, deleted: deletedPaths(answer.lines) });
     else if (verb === "restore" && !args.dry_run) {
       await reloadLists();

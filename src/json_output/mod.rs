@@ -18,6 +18,7 @@ use serde_json::Value;
 use crate::archive::{Snapshot, SnapshotId, id_and_time};
 use crate::auto_recap::EntryOrigin;
 use crate::engine::copies::last_backups::{BackupAge, LastBackup};
+use crate::engine::copies::last_sync::LastSync;
 use crate::engine::files::FileAction;
 use crate::rules::Finding;
 use crate::st::{LibraryPath, TimelineName};
@@ -165,6 +166,7 @@ pub enum Line<'a> {
         continued_by: Option<u64>,
     },
     Protection(ProtectionLine<'a>),
+    LastSync(&'a LastSync),
     Picture {
         path: &'a LibraryPath,
         kind: &'static str,
@@ -291,6 +293,8 @@ pub enum WatchEvent<'a> {
     Tidied { forgotten: usize },
     BackedUp { destination: &'a str },
     BackupFailed { message: &'a str },
+    Synced { received: usize, sent: usize },
+    SyncFailed { message: &'a str },
 }
 
 /// The line of `status` that says whether saves are stored and backed up.
@@ -314,6 +318,12 @@ pub struct ProtectionLine<'a> {
     pub backup_in_reach: Option<bool>,
     /// Number of snapshots that the last backup does not have.
     pub snapshots_since: Option<usize>,
+    /// Remote of the last sync.
+    pub sync: Option<&'a str>,
+    /// Time of the last sync that succeeded, as RFC 3339.
+    pub sync_time: Option<&'a str>,
+    /// Reason why the last sync failed; `None` if it succeeded.
+    pub sync_failure: Option<&'a str>,
 }
 
 /// The line of a backup of the store.

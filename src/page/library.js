@@ -8,6 +8,7 @@ import { notify } from "./notice.js";
 import { openButton } from "./open_button.js";
 import { isStandalone, isStory } from "./standalone.js";
 import {
+  describeSync,
   formatAge,
   isChat,
   repairText,
@@ -65,6 +66,7 @@ export async function library(place) {
     if (number !== draws) return;
     timelines = linesOf(answer, "timeline");
     const backup = linesOf(answer, "copy")[0];
+    const sync = linesOf(answer, "last_sync")[0];
     const [latest] = [...timelines].sort(latestFirst);
     redraw(
       facts,
@@ -72,7 +74,9 @@ export async function library(place) {
       " · ",
       backup ? t("lastBackup", { when: formatAge(backup.taken) }) : t("noBackup"),
       " ",
-      backup && mayWrite() ? backupButton(draw) : null,
+      backup && mayWrite() ? jobButton("backup", draw) : null,
+      ...(sync ? [" · ", describeSync(sync), " "] : []),
+      sync && mayWrite() ? jobButton("sync", draw) : null,
     );
     redraw(list, renderShown());
     if (!checked) drawProblems(linesOf(answer, "finding"));
@@ -84,27 +88,35 @@ export async function library(place) {
   return { onChange: draw, onLeave: () => clearTimeout(checkTimer) };
 }
 
+/** Texts of the buttons that start a job of the server, which may take minutes. */
+const JOBS = /** @type {const} */ ({
+  backup: { start: "backUp", running: "backingUp", done: "backedUp" },
+  sync: { start: "syncNow", running: "syncing", done: "synced" },
+});
+
 /**
- * Renders a button that backs up to the destination of the last backup.
+ * Renders a button that backs up to the last destination, or syncs with the last remote.
+ * @param {keyof typeof JOBS} verb
  * @param {() => Promise<void>} onDone
  */
-function backupButton(onDone) {
-  const backUp = async () => {
+function jobButton(verb, onDone) {
+  const texts = JOBS[verb];
+  const run = async () => {
     button.disabled = true;
-    setChildren(button, t("backingUp"));
+    setChildren(button, t(texts.running));
     try {
       for (let running = false; ; running = true) {
-        const [summary] = linesOf(await ask("backup", { running }), "summary");
+        const [summary] = linesOf(await ask(verb, { running }), "summary");
         if (!summary.running) break;
       }
-      notify(t("backedUp"));
+      notify(t(texts.done));
     } catch (error) {
       notify(error);
     }
     await onDone();
   };
   const button = /** @type {HTMLButtonElement} */ (
-    el("button", { type: "button", onclick: backUp }, t("backUp"))
+    el("button", { type: "button", onclick: run }, t(texts.start))
   );
   return button;
 }

@@ -213,6 +213,9 @@ export const ENGLISH = {
   backUp: "Back up now",
   backingUp: "Backing up…",
   backedUp: "Backed up.",
+  syncNow: "Sync now",
+  syncing: "Syncing…",
+  synced: "Synced.",
   disconnected: "stvc does not answer. Start it again; the viewer then continues here.",
 
   // Texts of the extension.
@@ -224,6 +227,8 @@ export const ENGLISH = {
   messageHistory: "History of this message",
   deletedChats: "Deleted chats ({n})",
   snapshotAge: "snapshot {ago}",
+  syncAge: "Synced {ago}",
+  syncFailed: "The last sync failed: {why}",
   notRunning: "stvc watch is not running",
   startWatch: "Run `stvc watch` on the computer that SillyTavern runs on.",
   installWatch: "`stvc watch --install` sets up its start at every login.",
@@ -492,6 +497,9 @@ export const CHINESE = {
   backUp: "立即备份",
   backingUp: "正在备份……",
   backedUp: "已备份。",
+  syncNow: "立即同步",
+  syncing: "正在同步……",
+  synced: "已同步。",
   disconnected: "stvc 没有回应。请重新启动它，查看器会在这里继续。",
 
   snapshotNow: "立即存快照",
@@ -502,6 +510,8 @@ export const CHINESE = {
   messageHistory: "这条消息的历史",
   deletedChats: "已删除的聊天（{n}）",
   snapshotAge: "快照：{ago}",
+  syncAge: "上次同步：{ago}",
+  syncFailed: "上次同步失败：{why}",
   notRunning: "stvc watch 没有在运行",
   startWatch: "请在运行酒馆的电脑上运行 `stvc watch`。",
   installWatch: "用 `stvc watch --install` 可以设置为每次登录时自动启动。",

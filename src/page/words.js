@@ -139,6 +139,15 @@ export function translateError({ code = "", message }) {
 }
 
 /**
+ * Tells when the last sync succeeded, or why it failed.
+ * @param {{ succeeded?: string?, failure?: { code: string, message: string }? }} sync
+ */
+export function describeSync({ succeeded, failure }) {
+  if (failure) return t("syncFailed", { why: translateError(failure) });
+  return t("syncAge", { ago: formatAge(succeeded ?? "") });
+}
+
+/**
  * Returns the parts of a hint that name no command, because the page cannot run one.
  * @param {string | null} [hint]
  */

@@ -377,6 +377,9 @@ catalogue! {
         RemoteWentBack "remote-went-back" [Warning] "`sync`";
             "A remote on plain storage no longer has the latest announcement of a device. It was deleted or replaced by an older one, or the storage has not synchronised yet. This device keeps what it has received.";
             "run `stvc sync` on that device; if this happens again, find out who else can write to the storage";
+        SynchronisedFolder "synchronised-folder" [Warning] "`sync`";
+            "A program such as Syncthing, Dropbox or OneDrive synchronises this folder. A git repository in such a folder breaks if two devices write at the same time.";
+            "run `stvc remote add FOLDER` once on each device: it makes a remote in this folder that several devices can write to";
         ErasedLeft "erased-left" [Warning] "`backup`, `sync`";
             "Some objects of an erased chat could not be removed from the mirror. They are unreachable there.";
             "run `stvc backup` or `stvc sync` with this mirror again; if that fails too, run `stvc check FOLDER` to list the damage";

@@ -7,7 +7,7 @@
 //! A remote on plain storage has no common state. There, the announcements of the other devices are
 //! received one after the other, and then this device announces the result.
 
-use crate::engine::copies::{CopyError, CopyPlace, mirror, server};
+use crate::engine::copies::{CopyError, CopyPlace, last_sync, mirror, server, synchronised_folder};
 use crate::engine::files::{Action, ChatOpenState, FileAction};
 use crate::engine::receive::{
     self, Outcome, Policy, ReceivedTag, ReceivedTimeline, Request, Source, SourcePlace,
@@ -16,11 +16,11 @@ use crate::engine::reload_page::{WriteEffects, reload};
 use crate::engine::remotes::Session;
 use crate::engine::safety_snapshots::take_what_is_ready;
 use crate::engine::{self, Workspace};
-use crate::progress::Monitor;
-use crate::rules::Finding;
+use crate::progress::{Monitor, NoProgress};
+use crate::rules::{Code, Finding};
 use crate::st;
 use crate::store::{self, Loss, RemoteError};
-use crate::verbs::Result;
+use crate::verbs::{Error, Result, backup};
 
 /// Options of a sync.
 #[derive(Clone, Debug)]
@@ -64,18 +64,64 @@ impl Report {
     pub fn count(&self, wanted: impl Fn(&Outcome) -> bool) -> usize {
         self.entries.iter().filter(|entry| wanted(&entry.outcome)).count()
     }
+
+    /// Returns the number of timelines that were received.
+    pub fn received(&self) -> usize {
+        use Outcome::{Erased, ErasedElsewhere, ForkOfErased, Known, Left};
+        self.count(|outcome| {
+            !matches!(outcome, Known | Left(_) | Erased | ErasedElsewhere | ForkOfErased)
+        })
+    }
+
+    /// Returns the number of snapshots that were sent.
+    pub fn sent_snapshots(&self) -> usize {
+        self.sent.as_ref().map_or(0, |sent| sent.new_snapshots)
+    }
 }
 
 /// Maximum number of attempts. An attempt is repeated if another device pushes or SillyTavern saves
 /// a file in the meantime.
 const ATTEMPTS: usize = 5;
 
-/// Synchronises this device with a remote.
+/// Synchronises this device with a remote, and records whether that succeeded.
 pub fn sync(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor) -> Result<Report> {
     let open = |workspace: &Workspace, address: &str| {
         Session::open(workspace, &workspace.find_or_create_store()?, address)
     };
-    sync_with(workspace, options, &open, monitor)
+    let mut synced = sync_with(workspace, options, &open, monitor);
+    if !options.dry_run {
+        let failure = synced.as_ref().err().map(|error| (error.code(), error.to_string()));
+        let noted = last_sync::note(workspace, &options.place, failure);
+        // The sync itself succeeded.
+        if let (Ok(report), Err(error)) = (&mut synced, noted) {
+            let message = format!("the sync could not be recorded in the store: {error}");
+            let finding = Finding::new(Code::BackupNotNoted, options.place.to_string(), message);
+            report.findings.push(finding.remedy("no action is needed: the sync succeeded"));
+        }
+    }
+    synced
+}
+
+/// Synchronises with the configured remote, or else the last one.
+pub(crate) fn again(
+    workspace: &Workspace,
+    closed: ChatOpenState,
+    monitor: &mut dyn Monitor,
+) -> Result<Report> {
+    let place = last_sync::next_place(workspace)?;
+    sync(workspace, &Options { place, closed, dry_run: false }, monitor)
+}
+
+/// Synchronises as the watch does, without a user. While SillyTavern is running, some files cannot
+/// be replaced; then the local snapshots are sent nevertheless, and the sync fails.
+pub(crate) fn unattended(workspace: &Workspace, place: &CopyPlace) -> Result<Report> {
+    let (closed, dry_run) = (ChatOpenState::Unknown, false);
+    let options = Options { place: place.clone(), closed, dry_run };
+    let synced = sync(workspace, &options, &mut NoProgress);
+    if let Err(Error::Engine(engine::Error::SillyTavernRuns(_))) = &synced {
+        backup::to_place(workspace, place, &mut NoProgress)?;
+    }
+    synced
 }
 
 /// Opens the remote at an address.
@@ -109,6 +155,9 @@ pub(crate) fn sync_with(
     let copy = if options.dry_run { Some(workspace.on_a_copy()?) } else { None };
     let workspace = copy.as_ref().map_or(workspace, |(_, copy)| copy);
     let mut report = Report { dry_run: options.dry_run, ..Report::default() };
+    if let CopyPlace::Folder(folder) = &options.place {
+        report.findings.extend(synchronised_folder::finding(folder));
+    }
     if workspace.library().is_ok() {
         let first = take_what_is_ready(workspace, monitor)?;
         (report.taken_first, report.failed) = (first.new, first.not_taken);

@@ -6,7 +6,7 @@
 
 mod error;
 mod save_finished;
-mod scheduled_backup;
+mod scheduled_job;
 mod service_manager;
 mod single_watcher;
 mod task_scheduler;
@@ -27,7 +27,8 @@ pub use single_watcher::{is_running, started};
 pub use wake::{Listener, Waker, waker};
 
 use crate::engine::configuration::{self, Configuration};
-use crate::engine::copies::last_backups::LastBackup;
+use crate::engine::copies::last_backups::{self, LastBackup};
+use crate::engine::copies::last_sync;
 use crate::engine::gate::GatePolicy;
 use crate::engine::{LibraryPlace, Workspace, changed_timelines};
 use crate::progress::NoProgress;
@@ -35,9 +36,9 @@ use crate::rules::Finding;
 use crate::st::TimelineName;
 use crate::store::{LoginPrompt, Store};
 use crate::verbs::snapshot::{self, Report, SnapshotResult, Subject, TimelineResult};
-use crate::verbs::{self, forget, gc};
+use crate::verbs::{self, backup, forget, gc, sync};
 use save_finished::SaveTimer;
-use scheduled_backup::ScheduledBackup;
+use scheduled_job::ScheduledJob;
 use single_watcher::WatchLock;
 use wake::Signal;
 use watcher::Watcher;
@@ -50,6 +51,11 @@ const POLL_EVERY: Duration = Duration::from_secs(5);
 const SEEK_EVERY: Duration = Duration::from_secs(2);
 /// The interval of `forget` and `gc`, if a retention policy is configured.
 const TIDY_EVERY: Duration = Duration::from_secs(24 * 60 * 60);
+/// The time after which a failed backup is tried again.
+const BACKUP_AGAIN: Duration = Duration::from_secs(15 * 60);
+/// The shortest time after which a failed sync is tried again. The interval that the user set may
+/// be longer.
+const SYNC_AGAIN: Duration = Duration::from_secs(60);
 
 const MAX_WAIT: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 const SHORTEST_POLL: Duration = Duration::from_millis(100);
@@ -103,6 +109,10 @@ pub enum Event<'a> {
     BackedUp(&'a LastBackup),
     /// The scheduled backup failed. The watch retries.
     BackupFailed(&'a str),
+    /// The scheduled sync succeeded.
+    Synced(&'a sync::Report),
+    /// The scheduled sync failed. The watch retries.
+    SyncFailed(&'a str),
     /// Other findings, for example that an interrupted command was finished.
     Noticed(&'a [Finding]),
 }
@@ -134,7 +144,7 @@ pub fn watch(
     // Use fixed paths, so that the watch never switches to another library.
     let workspace = Workspace {
         automatic: true,
-        // Nobody may be at the terminal when a scheduled backup starts.
+        // Nobody may be at the terminal when a scheduled backup or sync starts.
         login_prompt: LoginPrompt::Forbidden,
         library: LibraryPlace::At(root.clone()),
         user: None,
@@ -152,7 +162,12 @@ pub fn watch(
         waiting: WaitingTimelines::default(),
         reported: Reported::default(),
         tidied: None,
-        backup: ScheduledBackup::default(),
+        backup: ScheduledJob::new(
+            last_backups::due,
+            |workspace, place| backup::to_place(workspace, place, &mut NoProgress),
+            BACKUP_AGAIN,
+        ),
+        sync: ScheduledJob::new(last_sync::due, sync::unattended, SYNC_AGAIN),
         summary: Summary::default(),
     };
     let polling = watch.listen();
@@ -180,7 +195,8 @@ struct Watch<'a> {
     waiting: WaitingTimelines,
     reported: Reported,
     tidied: Option<Instant>,
-    backup: ScheduledBackup,
+    backup: ScheduledJob<(LastBackup, Vec<Finding>)>,
+    sync: ScheduledJob<sync::Report>,
     summary: Summary,
 }
 
@@ -254,7 +270,7 @@ impl Watch<'_> {
                 self.look(Unready::Late);
             }
             self.tidy();
-            self.back_up();
+            self.run_scheduled_jobs();
         }
         if self.guard.is_some() && self.is_gone().is_none() {
             self.look(Unready::All);
@@ -415,7 +431,7 @@ impl Watch<'_> {
         }
     }
 
-    fn back_up(&mut self) {
+    fn run_scheduled_jobs(&mut self) {
         if self.reported.configuration.is_some() {
             return;
         }
@@ -429,6 +445,16 @@ impl Watch<'_> {
                 }
             }
             Some(Err(why)) => (self.tell)(Event::BackupFailed(&why)),
+        }
+        match self.sync.step(&self.workspace, self.context.waker) {
+            None => {}
+            Some(Ok(report)) => {
+                (self.tell)(Event::Synced(&report));
+                if !report.findings.is_empty() {
+                    (self.tell)(Event::Noticed(&report.findings));
+                }
+            }
+            Some(Err(why)) => (self.tell)(Event::SyncFailed(&why)),
         }
     }
 

@@ -4,7 +4,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
-use stvc::api::{Answer, Request, Rights, RunningBackup, VERBS, Verb, serve};
+use stvc::api::{Answer, BackgroundJobs, Request, Rights, VERBS, Verb, serve};
 
 use crate::common::card::card;
 use crate::common::{Sandbox, chat, message};
@@ -29,7 +29,7 @@ fn story() -> Sandbox {
 
 fn asked(sandbox: &Sandbox, request: &Value, rights: Rights) -> Value {
     let answer = match Request::read(request.to_string().as_bytes()) {
-        Ok(request) => serve(&sandbox.workspace(), &request, rights, &RunningBackup::default()),
+        Ok(request) => serve(&sandbox.workspace(), &request, rights, &BackgroundJobs::default()),
         Err(refusal) => Answer::refused(&refusal),
     };
     serde_json::to_value(answer).unwrap()
@@ -501,6 +501,34 @@ fn api_backs_up_to_the_known_destination() {
     let idle =
         asked(&sandbox, &json!({ "verb": "backup", "args": { "running": true } }), Rights::Change);
     assert_eq!(idle["lines"][0]["running"], false);
+}
+
+/// A sync goes to the remote of the last one, and the library shows when that was.
+#[test]
+fn api_syncs_with_the_known_remote() {
+    let (one, two) = (story(), Sandbox::empty());
+    let sync = |device: &Sandbox| {
+        asked(device, &json!({ "verb": "sync" }), Rights::Change)["lines"].clone()
+    };
+    assert_eq!(sync(&one)[0]["code"], "backup-no-sync-destination");
+    let place = one.folder().join("shared");
+    let place = place.to_str().unwrap();
+    one.stvc(&["sync", place]).exits(0);
+    two.stvc(&["sync", place]).exits(0);
+    two.append(CHAT, &message("Mira", 9));
+    let sent = sync(&two);
+    let summary = sent.as_array().unwrap().last().unwrap();
+    assert_eq!((&summary["running"], &summary["sent"]), (&json!(false), &json!(1)), "{sent}");
+    let received = sync(&one);
+    assert_eq!(
+        (&received[0]["type"], &received[0]["outcome"]),
+        (&json!("synced"), &json!("forward"))
+    );
+    assert_eq!(one.read(CHAT), two.read(CHAT));
+    let library = ask(&one, "library", json!({}))["lines"].clone();
+    let last = library.as_array().unwrap().iter().find(|line| line["type"] == "last_sync").unwrap();
+    assert_eq!((&last["remote"], &last["failure"]), (&json!(place), &json!(null)), "{last}");
+    assert!(last["succeeded"].is_string(), "{last}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! ST-Auto-Recap must be empty.
 
 use serde_json::{Value, json};
-use stvc::api::{Request, Rights, RunningBackup, serve};
+use stvc::api::{BackgroundJobs, Request, Rights, serve};
 
 use crate::common::recap_library::{Operation, RecapLibrary, book_name};
 use crate::common::{Answer, Sandbox};
@@ -264,7 +264,7 @@ fn api_forwards_readiness_options() {
         };
         args.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let request = Request::of(verb, Some(args)).unwrap();
-        serve(&sandbox.workspace(), &request, Rights::Change, &RunningBackup::default())
+        serve(&sandbox.workspace(), &request, Rights::Change, &BackgroundJobs::default())
     };
     for verb in ["snapshot", "restore"] {
         assert_eq!(ask(verb, json!({})).exit, 4, "{verb}");

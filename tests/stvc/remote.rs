@@ -4,22 +4,27 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::common::devices::chats_and_lorebooks;
+use serde_json::json;
+
+use crate::common::watching::Watching;
 use crate::common::{A, Sandbox, assert_same, chat, message, text};
 
 /// Devices that have added the same encrypted remote.
 struct Shared {
     devices: Vec<Sandbox>,
     folder: PathBuf,
+    _cloud: tempfile::TempDir,
 }
 
 impl Shared {
     fn new(count: usize) -> Self {
         let devices: Vec<_> = (0..count).map(|_| Sandbox::empty()).collect();
-        let folder = devices[0].folder().join("cloud");
-        fs::create_dir(&folder).unwrap();
-        let shared = Self { devices, folder };
+        let cloud = tempfile::tempdir().unwrap();
+        let folder = cloud.path().to_owned();
+        let shared = Self { devices, folder, _cloud: cloud };
         for device in &shared.devices {
             let passphrase = device.folder().join("passphrase");
             fs::write(&passphrase, "correct horse\n").unwrap();
@@ -217,4 +222,94 @@ fn many_small_packs_are_merged_and_the_old_ones_deleted() {
     assert!(packs(&shared) < 10, "{}", packs(&shared));
     shared.sync(1, 0);
     assert_same(&chats_and_lorebooks(&shared.devices[1]), &chats_and_lorebooks(&shared.devices[0]));
+}
+
+#[test]
+fn watch_syncs_at_the_configured_interval_and_status_shows_it() {
+    let mut shared = Shared::new(2);
+    shared.devices[0].write(A, chat("a", 3, None));
+    shared.sync(0, 0);
+    let receiver = &mut shared.devices[1];
+    receiver.stvc(&["config", "sync.every", "10m"]).exits(0);
+    let protection = |device: &Sandbox| {
+        let lines = device.json(&["status"]).lines();
+        lines.into_iter().find(|line| line["type"] == "protection").unwrap()
+    };
+    let watching = Watching::start(receiver, &["--poll", "100ms"]);
+    let done = watching.wait_for(|event| event["event"] == "synced");
+    assert_eq!((&done["received"], &done["sent"]), (&1.into(), &0.into()), "{done}");
+    watching.stop();
+    assert!(receiver.path(A).exists());
+    let found = protection(receiver);
+    assert_eq!(
+        (&found["sync"], &found["sync_failure"]),
+        (&text(&shared.folder).into(), &json!(null))
+    );
+    let succeeded = found["sync_time"].clone();
+    assert!(succeeded.is_string(), "{found}");
+    // The last sync is recent, so the watch does not sync although there is something to send.
+    receiver.wait(300);
+    receiver.append(A, &message("a", 4));
+    let watching = Watching::start(receiver, &["--poll", "100ms"]);
+    watching.wait_for(|event| event["type"] == "snapshot");
+    std::thread::sleep(Duration::from_millis(500));
+    watching.stop();
+    assert_eq!(protection(receiver)["sync_time"], succeeded);
+    // A folder that is not connected fails once; the status says why.
+    receiver.wait(600);
+    let away = shared.folder.with_extension("away");
+    fs::rename(&shared.folder, &away).unwrap();
+    let watching = Watching::start(receiver, &["--poll", "100ms"]);
+    let failed = watching.wait_for(|event| event["event"] == "sync_failed");
+    watching.stop();
+    let found = protection(receiver);
+    assert_eq!((&found["sync_failure"], &found["sync_time"]), (&failed["message"], &succeeded));
+    let shown = receiver.stvc(&["status"]).exits(0);
+    assert!(shown.stderr.contains("The last sync with"), "{}", shown.stderr);
+    fs::rename(&away, &shared.folder).unwrap();
+    receiver.wait(600);
+    let watching = Watching::start(receiver, &["--poll", "100ms"]);
+    let done = watching.wait_for(|event| event["event"] == "synced");
+    assert_eq!(done["sent"], 1, "{done}");
+    watching.stop();
+    assert_eq!(protection(receiver)["sync_failure"], json!(null));
+}
+
+#[test]
+fn scheduled_backup_and_check_accept_the_name_of_a_remote() {
+    let mut shared = Shared::new(1);
+    shared.devices[0].write(A, chat("a", 3, None));
+    shared.sync(0, 0);
+    shared.devices[0].stvc(&["config", "backup.destination", "remote"]).exits(0);
+    shared.devices[0].stvc(&["backup"]).exits(0);
+    shared.devices[0].stvc(&["check", "remote"]).exits(0);
+    assert!(!Path::new("remote").exists());
+}
+
+#[test]
+fn folder_with_a_git_repository_becomes_a_remote_with_one_command() {
+    let mut shared = Shared::new(0);
+    let folder = &shared.folder;
+    fs::create_dir(folder.join(".stfolder")).unwrap();
+    let (first, second) = (Sandbox::empty(), Sandbox::empty());
+    let passphrase = first.folder().join("passphrase");
+    fs::write(&passphrase, "correct horse\n").unwrap();
+    let add = ["remote", "add", text(folder), "--passphrase-file", text(&passphrase)];
+    first.write(A, chat("a", 3, None));
+    second.write("chats/Mira/b.jsonl", chat("b", 3, None));
+    let warned = first.json(&["sync", text(folder)]).exits(0).lines();
+    assert!(has(&warned, "synchronised-folder"), "{warned:?}");
+    second.stvc(&["sync", text(folder)]).exits(0);
+    // The first device has not received the other chat yet.
+    let added = first.stvc(&add).exits(0);
+    assert!(added.stdout.contains("git repository"), "{}", added.stdout);
+    assert!(first.path("chats/Mira/b.jsonl").exists());
+    let refused = second.stvc(&["sync", text(folder)]).exits(4);
+    assert!(refused.stderr.contains("stvc remote add"), "{}", refused.stderr);
+    second.stvc(&add).exits(0);
+    second.stvc(&["sync"]).exits(0);
+    assert_same(&chats_and_lorebooks(&second), &chats_and_lorebooks(&first));
+    shared.devices = vec![first, second];
+    let lines = shared.sync(0, 0);
+    assert!(!has(&lines, "synchronised-folder"), "{lines:?}");
 }

@@ -19,7 +19,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use super::connections::{Connections, PATIENCE};
 use super::gate::{AdmittedRequest, Denied, Gate};
 use super::redirect::Redirect;
-use crate::api::{Answer, Request, Rights, RunningBackup, page, security_policy, serve};
+use crate::api::{Answer, BackgroundJobs, Request, Rights, page, security_policy, serve};
 use crate::engine::Workspace;
 use crate::system_clock;
 
@@ -53,7 +53,7 @@ pub(super) struct ServerState {
     rights: Rights,
     seen: Mutex<Option<Instant>>,
     connections: Connections,
-    backup: RunningBackup,
+    jobs: BackgroundJobs,
     redirect: Mutex<Option<Redirect>>,
 }
 
@@ -129,8 +129,8 @@ pub(super) async fn visit<S: hyper::rt::Read + hyper::rt::Write + Unpin>(
 
 impl ServerState {
     pub(super) fn new(gate: Gate, workspace: Workspace, rights: Rights) -> Self {
-        let (seen, connections, backup, redirect) = Default::default();
-        Self { gate, workspace, rights, seen, connections, backup, redirect }
+        let (seen, connections, jobs, redirect) = Default::default();
+        Self { gate, workspace, rights, seen, connections, jobs, redirect }
     }
 
     fn is_over(&self, begin: Instant, linger: IdleTimeout) -> bool {
@@ -252,7 +252,7 @@ async fn api(shared: &Arc<ServerState>, body: Incoming) -> Response<Body> {
                 let now = system_clock::now_or_1970();
                 let command = request.command("view");
                 let workspace = Workspace { now, command, ..shared.workspace.clone() };
-                serve(&workspace, &request, shared.rights, &shared.backup)
+                serve(&workspace, &request, shared.rights, &shared.jobs)
             }
             Err(refusal) => Answer::refused(&refusal),
         };

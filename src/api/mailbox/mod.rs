@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, Watcher as _};
 
-use super::{Answer, Refusal, Rights, RunningBackup, extension, random_hex, serve};
+use super::{Answer, BackgroundJobs, Refusal, Rights, extension, random_hex, serve};
 use crate::engine::Workspace;
 use crate::engine::configuration::Configuration;
 use limits::Limits;
@@ -158,7 +158,7 @@ struct MailboxService<'a> {
     session: String,
     request_folder: RequestFolder,
     limits: Limits,
-    backup: RunningBackup,
+    jobs: BackgroundJobs,
     status: Status,
     known: VecDeque<String>,
     /// The names of answers that were not fetched yet, with the time when each was written.
@@ -169,7 +169,7 @@ struct MailboxService<'a> {
 
 impl<'a> MailboxService<'a> {
     fn new(workspace: &'a Workspace, clock: Clock<'a>, session: String, library: PathBuf) -> Self {
-        let (limits, backup, status, known, answers) = Default::default();
+        let (limits, jobs, status, known, answers) = Default::default();
         let (request_folder, asked, status_written) = (RequestFolder::new(library), None, None);
         Self {
             workspace,
@@ -177,7 +177,7 @@ impl<'a> MailboxService<'a> {
             session,
             request_folder,
             limits,
-            backup,
+            jobs,
             status,
             known,
             answers,
@@ -278,7 +278,7 @@ impl<'a> MailboxService<'a> {
             now: (self.clock)(),
             ..self.workspace.clone()
         };
-        serve(&workspace, request, self.rights(), &self.backup)
+        serve(&workspace, request, self.rights(), &self.jobs)
     }
 
     fn rights(&self) -> Rights {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::request_files::PROTOCOL;
 use crate::api::Rights;
 use crate::engine::Workspace;
+use crate::engine::copies::last_sync;
 use crate::store::FileChange;
 
 /// Maximum number of timelines in the status file.
@@ -62,7 +63,8 @@ impl Status {
         let store = workspace.open_store();
         let history = store.as_ref().ok().and_then(|store| workspace.history(store).ok());
         // SillyTavern's page reloads the files of these operations that it has in memory.
-        let operations = store.ok().and_then(|store| store.last_operations().ok());
+        let operations = store.as_ref().ok().and_then(|store| store.last_operations().ok());
+        let sync = store.as_ref().ok().and_then(last_sync::load);
         let written =
             operations.iter().flatten().filter(|operation| !operation.effect.files.is_empty());
         let written = written.take(WRITTEN).map(|operation| {
@@ -99,6 +101,7 @@ impl Status {
             "timelines": heads.iter().take(TIMELINES).map(timeline).collect::<Vec<_>>(),
             "alarms": alarms.collect::<Vec<_>>(),
             "written": written.collect::<Vec<_>>(),
+            "sync": sync,
         })
     }
 }

@@ -13,7 +13,7 @@ use super::stored_answers::{LANES, LONG_PAGE, PAGE, Rows, StoredAnswers};
 use super::story::StoryLibrary;
 use super::{Exported, Extent, PageStats, bundle};
 use crate::api::request::Page;
-use crate::api::{Answer, Request, Rights, RunningBackup, security_policy, serve};
+use crate::api::{Answer, BackgroundJobs, Request, Rights, security_policy, serve};
 use crate::archive::diff::Part;
 use crate::archive::message_lives::MessageLists;
 use crate::archive::{Blake3, Snapshot};
@@ -156,7 +156,7 @@ impl FilePage<'_, '_> {
     /// Answers a request. Lines about timelines that are not in this file are removed.
     fn ask(&self, verb: &str, arguments: &Value) -> io::Result<Answer> {
         let request = Request::of(verb, Some(arguments.clone())).map_err(io::Error::other)?;
-        let mut answer = serve(self.workspace, &request, Rights::Read, &RunningBackup::default());
+        let mut answer = serve(self.workspace, &request, Rights::Read, &BackgroundJobs::default());
         let lines = std::mem::take(&mut answer.lines);
         answer.lines = lines.into_iter().filter_map(|line| self.own(verb, line)).collect();
         Ok(answer)

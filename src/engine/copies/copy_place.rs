@@ -1,9 +1,10 @@
-//! The place of a backup: a file, a folder or a git server, as the user typed it.
+//! The place of a backup: a file, a folder, a git server or a remote, as the user typed it.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::engine::Result;
 use crate::engine::copies::CopyError;
+use crate::engine::{Result, Workspace, remotes};
 use crate::storage;
 use crate::store::Url;
 
@@ -61,6 +62,32 @@ impl CopyPlace {
                 "the name of a backup file ends in .stvc, and a folder whose name contains a dot needs a final /",
             )),
             _ => Ok(CopyPlace::Folder(path.to_owned())),
+        }
+    }
+}
+
+/// The place as it is recorded and shown, without a password.
+impl fmt::Display for CopyPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Output => f.write_str("-"),
+            Self::File(path) | Self::Folder(path) => path.display().fmt(f),
+            Self::Remote(url) => url.fmt(f),
+            Self::Storage(address) => f.write_str(address),
+        }
+    }
+}
+
+impl Workspace {
+    /// Returns the place that a text names: a remote of the store, or any other place.
+    pub fn copy_place(&self, text: &str) -> Result<CopyPlace> {
+        let remote = match self.find_store()? {
+            Some(store) => remotes::find(&store, text)?,
+            None => None,
+        };
+        match remote {
+            Some(remote) => Ok(CopyPlace::Storage(remote.address)),
+            None => CopyPlace::parse(text),
         }
     }
 }

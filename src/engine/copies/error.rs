@@ -15,6 +15,8 @@ pub enum CopyError {
     NoFolder { path: PathBuf },
     #[error("no backup destination is configured or recorded")]
     NoDestination,
+    #[error("no remote is configured or recorded")]
+    NoSyncDestination,
     #[error("{}: {source}", path.display())]
     File { path: PathBuf, source: BackupError },
     #[error("cannot use {}: {what}", path.display())]
@@ -69,7 +71,10 @@ impl CopyError {
         match self {
             Self::InTheWay { .. } | Self::NotHere { .. } => exit::REFUSED,
             Self::UnknownDestination { .. } => exit::USAGE,
-            Self::NoFolder { .. } | Self::NoDestination | Self::File { .. } => exit::FAILED,
+            Self::NoFolder { .. }
+            | Self::NoDestination
+            | Self::NoSyncDestination
+            | Self::File { .. } => exit::FAILED,
         }
     }
 
@@ -80,6 +85,7 @@ impl CopyError {
                 unchanged("connect the drive, or create the folder first")
             }
             Self::NoDestination => "run `stvc config backup.destination PLACE`".into(),
+            Self::NoSyncDestination => "run `stvc remote add ADDRESS`".into(),
             Self::File { source, .. } => return source.hint(),
             Self::InTheWay { what, .. } if !what.is_backup() => unchanged("choose another name"),
             Self::InTheWay { .. } => {

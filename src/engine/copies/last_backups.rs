@@ -165,7 +165,8 @@ pub enum Purpose {
 pub fn remembered(workspace: &Workspace, purpose: Purpose) -> Result<Option<(String, bool)>> {
     let Some(store) = workspace.find_store()? else { return Ok(None) };
     let settings = Configuration::of(&store)?;
-    let set = if purpose == Purpose::Sync { settings.sync } else { settings.backup.destination };
+    let set =
+        if purpose == Purpose::Sync { settings.sync.remote } else { settings.backup.destination };
     let mut known = load(&store)?;
     let absolute = |text: &str| std::path::absolute(text).unwrap_or_else(|_| text.into());
     // Ignore the configuration of a store given by `--store`, which may come from somebody else.
@@ -222,7 +223,7 @@ impl Destination {
         let Some((destination, is_encrypted)) = remembered(workspace, Purpose::Backup)? else {
             return Err(CopyError::NoDestination.into());
         };
-        let place = CopyPlace::parse(&destination)?;
+        let place = workspace.copy_place(&destination)?;
         let absolute = |text: &str| std::path::absolute(text).unwrap_or_else(|_| text.into());
         let is_there = |taken: &LastBackup| absolute(&taken.destination) == absolute(&destination);
         let known = load(store)?.into_iter().filter(is_there).collect();

@@ -9,11 +9,13 @@ pub(crate) mod erased;
 mod error;
 pub(crate) mod judge_outgoing;
 pub mod last_backups;
+pub mod last_sync;
 pub mod mirror;
 pub(crate) mod purge_erased;
 pub(crate) mod removed_here;
 pub(crate) mod same_disk;
 pub mod server;
+pub(crate) mod synchronised_folder;
 pub(crate) mod update_refs;
 
 use std::io::Read;

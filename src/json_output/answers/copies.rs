@@ -42,24 +42,52 @@ impl<'r> Backup<'r> {
     }
 }
 
-/// Answer to a request for a backup, which runs in the background.
-pub struct BackgroundBackup {
-    /// The backup and findings about it, if it finished during the request.
-    pub finished: Option<(LastBackup, Vec<Finding>)>,
-    /// Whether it is still running.
-    pub is_running: bool,
+/// A job that runs in the background.
+pub enum InBackground<T> {
+    /// No job was started.
+    NotStarted,
+    /// The job is running.
+    Running,
+    /// The job is finished.
+    Finished(T),
 }
 
-impl Answer for BackgroundBackup {
+impl<T> InBackground<T> {
+    fn is_running(&self) -> bool {
+        matches!(self, Self::Running)
+    }
+}
+
+impl Answer for InBackground<(LastBackup, Vec<Finding>)> {
     fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
-        if let Some((backup, found)) = &self.finished {
+        if let Self::Finished((backup, found)) = self {
             tell(Line::Copy(backup.into()));
             findings(found, &mut *tell);
         }
     }
 
     fn counts(&self) -> (&'static str, Counts) {
-        counts! { "backup" => running: self.is_running }
+        counts! { "backup" => running: self.is_running() }
+    }
+}
+
+impl Answer for InBackground<sync::Report> {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
+        if let Self::Finished(report) = self {
+            report.lines(tell);
+        }
+    }
+
+    fn counts(&self) -> (&'static str, Counts) {
+        let (command, mut counts) = counts! { "sync" => running: self.is_running() };
+        if let Self::Finished(report) = self {
+            counts.0.extend(report.counts().1.0);
+        }
+        (command, counts)
+    }
+
+    fn is_partial(&self) -> bool {
+        matches!(self, Self::Finished(report) if report.is_partial())
     }
 }
 

@@ -14,7 +14,7 @@ use crate::history::at_message::{BookSource, Origin};
 use crate::rules::Finding;
 
 pub use change::Snapshots;
-pub use copies::{BackedUp, BackgroundBackup, Backup, Recovered, sides};
+pub use copies::{BackedUp, Backup, InBackground, Recovered, sides};
 pub use keep::{Decision, Doctored, Erasure, Repaired};
 pub use look::{DiffCounts, Diffed, Lore, Timelines};
 

@@ -3,7 +3,7 @@
 use std::fs;
 
 use serde_json::Value;
-use stvc::api::{Request, Rights, RunningBackup, serve};
+use stvc::api::{BackgroundJobs, Request, Rights, serve};
 
 use super::{BOOK, fix, found, look, of_code, write_chat};
 use crate::common::recap_library::RecapLibrary;
@@ -322,7 +322,7 @@ fn req_96_orphaned_lorebooks_appear_in_status_and_in_the_viewer() {
     for request in ["library", "doctor"] {
         let asked = format!(r#"{{"verb":"{request}","args":{{}}}}"#);
         let asked = Request::read(asked.as_bytes()).unwrap();
-        let answer = serve(&sandbox.workspace(), &asked, Rights::Read, &RunningBackup::default());
+        let answer = serve(&sandbox.workspace(), &asked, Rights::Read, &BackgroundJobs::default());
         let answer = serde_json::to_value(answer).unwrap();
         let answer = answer["lines"].as_array().unwrap();
         let is_it = |line: &&Value| line["subject"] == "worlds/Of the checkpoint.json";

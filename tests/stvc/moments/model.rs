@@ -547,7 +547,7 @@ impl World {
         assert_eq!(shown.moment, report.source.moment, "{text}");
         // `show` of the API
         let request = Request::of("show", Some(json!({ "snapshot": text }))).unwrap();
-        let answer = api::serve(workspace, &request, Rights::Read, &api::RunningBackup::default());
+        let answer = api::serve(workspace, &request, Rights::Read, &api::BackgroundJobs::default());
         let line: Value = serde_json::from_str(answer.lines[0].get()).unwrap();
         let files = line["files"].as_array().unwrap();
         let book = files.iter().find(|file| file["role"] == "lorebook");

@@ -4,7 +4,7 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use stvc::api::{Request, Rights, RunningBackup, serve};
+use stvc::api::{BackgroundJobs, Request, Rights, serve};
 
 use crate::common::recap_story::{metadata, story};
 use crate::common::{Sandbox, assert_valid, chat, message};
@@ -185,7 +185,7 @@ fn api_uses_the_current_name_of_a_renamed_timeline() {
             &renamed.sandbox.workspace(),
             &request,
             Rights::Change,
-            &RunningBackup::default(),
+            &BackgroundJobs::default(),
         ))
         .unwrap()
     };
