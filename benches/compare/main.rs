@@ -41,7 +41,7 @@ use reading::HistorySize;
 use report::{Format, Report};
 use sheet::Sheet;
 use timelines::Timelines;
-use viewing::LibrarySize;
+use viewing::{LibrarySize, LongChat};
 use whole::Whole;
 use workloads::{Large, Many, Plain, Recap, Workload};
 
@@ -82,7 +82,13 @@ const FULL: Scale = Scale {
     large: 100,
     whole: Whole { cards: 200, books: 300, chat: 3_000_000 },
     history_size: HistorySize { snapshots: 10_000, entries: 300 },
-    library_size: LibrarySize { characters: 10, stories: 5, forks: 19, snapshots: 10 },
+    library_size: LibrarySize {
+        characters: 10,
+        stories: 5,
+        forks: 19,
+        snapshots: 10,
+        long: LongChat { messages: 10_000, snapshots: 500 },
+    },
     timelines: Timelines {
         counts: &[200, 10, 1000, 2000, 5000],
         snapshots: [121, 1000],
@@ -102,7 +108,13 @@ const QUICK: Scale = Scale {
     large: 10,
     whole: Whole { cards: 20, books: 30, chat: 300_000 },
     history_size: HistorySize { snapshots: 300, entries: 60 },
-    library_size: LibrarySize { characters: 4, stories: 2, forks: 9, snapshots: 5 },
+    library_size: LibrarySize {
+        characters: 4,
+        stories: 2,
+        forks: 9,
+        snapshots: 5,
+        long: LongChat { messages: 400, snapshots: 20 },
+    },
     timelines: Timelines { counts: &[20, 10, 200], snapshots: [12, 100], tenths: 4, rounds: 5 },
     few_saves: 6,
     rounds: 3,

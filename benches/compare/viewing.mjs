@@ -1,12 +1,12 @@
-// Measures the viewer: `node viewing.mjs PLAYWRIGHT CHROMIUM ADDRESS CHATS SERVER` prints one JSON
-// object, times in milliseconds.
+// Measures the viewer: `node viewing.mjs PLAYWRIGHT CHROMIUM ADDRESS CHATS SERVER LONG SNAPSHOTS`
+// prints one JSON object, times in milliseconds. LONG is a timeline with so many snapshots.
 
 import { readFileSync, readdirSync } from "node:fs";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
-const [, , playwright, executablePath, address, chats, server] = process.argv;
+const [, , playwright, executablePath, address, chats, server, long, snapshots] = process.argv;
 const { chromium } = createRequire(`${playwright}/`)("playwright-core");
 const browser = await chromium.launch({
   executablePath,
@@ -108,6 +108,23 @@ measured.library = median(libraries);
 measured.tree = median(trees);
 measured.bytes = bytes;
 
+// The long chat, in each place of the viewer.
+const moment = encodeURIComponent(long);
+for (const [name, place, selector] of [
+  ["read", `read/${moment}?m=${snapshots}`, ".message"],
+  ["compare", `compare/${moment}~${snapshots - 1}/${moment}`, ".change"],
+  ["search", "search?q=the", ".matches .card"],
+]) {
+  const times = [];
+  for (let round = 0; round < 3; round++) {
+    const page = await again();
+    times.push(await painted(page, `${origin}/#/${place}`, selector));
+    await page.waitForTimeout(300);
+    await page.context().close();
+  }
+  measured[name] = median(times);
+}
+
 const page = await again();
 await painted(page, `${origin}/#/tree`, "svg .lane");
 measured.map_frame = await frames(page, () =>
@@ -146,6 +163,15 @@ const asked = page.asked.filter(
 );
 measured.answer = Math.max(...asked.map((one) => one.took));
 if (process.env.STVC_ANSWERS) console.error(asked.sort((a, b) => b.took - a.took).slice(0, 12));
+// The time that the server needs while nobody does anything.
+const ticks = () => {
+  const numbers = readFileSync(`/proc/${server}/stat`, "utf8").split(") ")[1].split(" ");
+  return Number(numbers[11]) + Number(numbers[12]);
+};
+const SECONDS = 20;
+const ticksBefore = ticks();
+await page.waitForTimeout(SECONDS * 1000);
+measured.idle = ((ticks() - ticksBefore) * 10) / SECONDS;
 measured.server =
   Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${server}/status`, "utf8"))[1]) * 1024;
 await page.context().close();
