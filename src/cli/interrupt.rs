@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::wording::size;
 use stvc::{Workspace, exit, has_unfinished};
 
 type Action = Box<dyn FnMut() + Send>;
@@ -15,7 +16,16 @@ static PHASE: Mutex<Option<Phase>> = Mutex::new(None);
 pub struct Phase {
     pub what: String,
     pub steps: Option<u64>,
+    pub unit: Unit,
     pub done: u64,
+}
+
+/// What the steps of a phase are.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub enum Unit {
+    #[default]
+    Steps,
+    Bytes,
 }
 
 /// Whether a command can change the store or the library.
@@ -57,8 +67,12 @@ pub fn set_phase(phase: &Phase) {
 fn line(workspace: &Workspace, access: Access) -> String {
     let phase = lock(&PHASE).take();
     let during = match &phase {
-        Some(Phase { what, steps: Some(steps), done }) => {
-            format!(" while {what} ({done} of {steps})")
+        Some(Phase { what, steps: Some(steps), unit, done }) => {
+            let amount = |n: u64| match unit {
+                Unit::Steps => n.to_string(),
+                Unit::Bytes => size(n),
+            };
+            format!(" while {what} ({} of {})", amount(*done), amount(*steps))
         }
         Some(Phase { what, .. }) => format!(" while {what}"),
         None => String::new(),

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::interrupt::{self, Phase};
+use super::interrupt::{self, Phase, Unit};
 use stvc::progress::Monitor;
 
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -21,17 +21,28 @@ impl Bar {
         Self { visible, begun: Instant::now(), phase: Phase::default(), bar: None }
     }
 
+    fn begin_phase(&mut self, phase: Phase) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+        self.phase = phase;
+        self.show();
+    }
+
     fn show(&mut self) {
         interrupt::set_phase(&self.phase);
         if !self.visible || self.begun.elapsed() < PATIENCE {
             return;
         }
-        let Phase { what, steps, done } = &self.phase;
+        let Phase { what, steps, unit, done } = &self.phase;
         let bar = self.bar.get_or_insert_with(|| {
             let bar = match steps {
-                Some(steps) => {
-                    ProgressBar::new(*steps).with_style(style("{msg} [{bar:30}] {pos}/{len} {eta}"))
-                }
+                Some(steps) => ProgressBar::new(*steps).with_style(style(match unit {
+                    Unit::Steps => "{msg} [{bar:30}] {pos}/{len} {eta}",
+                    Unit::Bytes => {
+                        "{msg} [{bar:20}] {decimal_bytes} of {decimal_total_bytes}, {eta} left"
+                    }
+                })),
                 None => ProgressBar::new_spinner().with_style(style("{msg} {pos} {spinner}")),
             };
             bar.with_message(what.clone())
@@ -42,11 +53,12 @@ impl Bar {
 
 impl Monitor for Bar {
     fn begin(&mut self, what: &str, steps: Option<u64>) {
-        if let Some(bar) = self.bar.take() {
-            bar.finish_and_clear();
-        }
-        self.phase = Phase { what: what.to_owned(), steps, done: 0 };
-        self.show();
+        self.begin_phase(Phase { what: what.to_owned(), steps, ..Phase::default() });
+    }
+
+    fn begin_bytes(&mut self, what: &str, bytes: u64) {
+        let (what, steps, unit) = (what.to_owned(), Some(bytes), Unit::Bytes);
+        self.begin_phase(Phase { what, steps, unit, done: 0 });
     }
 
     fn advance(&mut self, steps: u64) {

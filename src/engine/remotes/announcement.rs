@@ -117,13 +117,13 @@ struct Record {
 }
 
 pub(super) fn object_name(device: &str, number: u64) -> String {
-    format!("devices/{device}/{number}")
+    format!("devices/{device}-{number}")
 }
 
 /// Parses the name of an announcement; `None` for any other object, such as a conflicting copy that
 /// a program for synchronisation has made.
 pub(super) fn parse_name(name: &str) -> Option<(&str, u64)> {
-    let (device, number) = name.strip_prefix("devices/")?.split_once('/')?;
+    let (device, number) = name.strip_prefix("devices/")?.split_once('-')?;
     let parsed: u64 = number.parse().ok().filter(|parsed: &u64| parsed.to_string() == number)?;
     (is_id(device) && parsed > 0).then_some((device, parsed))
 }
@@ -460,15 +460,16 @@ mod tests {
 
     #[test]
     fn only_canonical_names_are_announcements() {
-        assert_eq!(parse_name("devices/00112233445566aa/7"), Some(("00112233445566aa", 7)));
+        assert_eq!(parse_name("devices/00112233445566aa-7"), Some(("00112233445566aa", 7)));
         for name in [
-            "devices/00112233445566aa/07",
-            "devices/00112233445566aa/0",
-            "devices/00112233445566aa/7.sync-conflict-20261119",
-            "devices/00112233445566aa/7/8",
-            "devices/00112233445566a/7",
-            "packs/00112233445566aa/7",
-            "devices/00112233445566aa/+7",
+            "devices/00112233445566aa-07",
+            "devices/00112233445566aa-0",
+            "devices/00112233445566aa-7.sync-conflict-20261119",
+            "devices/00112233445566aa-7-8",
+            "devices/00112233445566a-7",
+            "packs/00112233445566aa-7",
+            "devices/00112233445566aa/7",
+            "devices/00112233445566aa-+7",
         ] {
             assert_eq!(parse_name(name), None, "{name}");
         }

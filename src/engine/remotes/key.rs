@@ -136,7 +136,7 @@ mod tests {
         let other = RemoteKey::new_encrypted();
         assert_ne!(key.part_name("d", b"x"), other.part_name("d", b"x"));
         assert_ne!(key.part_name("d", b"x"), key.part_name("e", b"x"));
-        assert_ne!(key.checksum("devices/d/1", b"x"), key.checksum("devices/d/2", b"x"));
-        assert_ne!(key.checksum("devices/d/1", b"x"), other.checksum("devices/d/1", b"x"));
+        assert_ne!(key.checksum("devices/d-1", b"x"), key.checksum("devices/d-2", b"x"));
+        assert_ne!(key.checksum("devices/d-1", b"x"), other.checksum("devices/d-1", b"x"));
     }
 }

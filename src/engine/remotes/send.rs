@@ -40,6 +40,21 @@ const LONGEST_RETIREMENT: i64 = 30 * 24 * 3600;
 /// Time in seconds after which a device that announced nothing is not waited for.
 const ABSENCE: i64 = 90 * 24 * 3600;
 
+/// Reports the lengths of written objects instead of their number.
+struct ObjectBytes<'m> {
+    monitor: &'m mut dyn Monitor,
+    lengths: std::slice::Iter<'m, u64>,
+}
+
+impl Monitor for ObjectBytes<'_> {
+    fn begin(&mut self, _what: &str, _steps: Option<u64>) {}
+
+    fn advance(&mut self, objects: u64) {
+        let objects = usize::try_from(objects).unwrap_or(usize::MAX);
+        self.monitor.advance(self.lengths.by_ref().take(objects).sum());
+    }
+}
+
 impl Session {
     /// Sends everything that the remote lacks.
     pub(crate) fn send(
@@ -194,16 +209,19 @@ impl Session {
     ) -> engine::Result<Copied> {
         let reader = store.reader();
         let mut copied = Copied::default();
-        let (mut rest, mut length) = (objects, 0);
+        let lengths = objects.iter().map(|object| Ok(reader.look(object.id)?.map_or(0, |it| it.1)));
+        let lengths = lengths.collect::<engine::Result<Vec<u64>>>()?;
+        monitor.begin_bytes("uploading", lengths.iter().sum());
+        let mut monitor = ObjectBytes { monitor, lengths: lengths.iter() };
+        let mut length = 0;
         let mut chunk = Vec::new();
-        while let Some((object, others)) = rest.split_first() {
-            rest = others;
-            length += reader.look(object.id)?.map_or(0, |(_, length)| length);
+        for (n, (object, bytes)) in objects.iter().zip(&lengths).enumerate() {
+            length += bytes;
             chunk.push(*object);
-            if length < PACK && !rest.is_empty() {
+            if length < PACK && n + 1 < objects.len() {
                 continue;
             }
-            let mut pack = self.write_pack(&reader, &chunk, new, monitor)?;
+            let mut pack = self.write_pack(&reader, &chunk, new, &mut monitor)?;
             pack.replaces = replaces.to_vec();
             let ids: Vec<_> = chunk.iter().map(|object| object.id).collect();
             self.folder.save_objects_of(pack.name(), &ids)?;

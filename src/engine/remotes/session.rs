@@ -363,7 +363,7 @@ impl Session {
             return Ok(());
         }
         let bytes = packs.iter().map(|(_, pack)| pack.bytes()).sum();
-        monitor.begin("downloading", Some(bytes));
+        monitor.begin_bytes("downloading", bytes);
         for (device, pack) in packs {
             let (storage, key) = (&*self.storage, &self.key);
             let read = temporary
