@@ -2,7 +2,14 @@
 // which the watch writes.
 
 import { el } from "../page/dom.js";
-import { describeSync, formatAge, t, translateError, translateFinding, withoutCommands } from "../page/words.js";
+import {
+  describeSync,
+  formatAge,
+  t,
+  translateError,
+  translateFinding,
+  withoutCommands,
+} from "../page/words.js";
 import * as actions from "./actions.js";
 import { NoAnswer, PROTOCOL, Refused, readStatus, send } from "./mailbox.js";
 import { settings } from "./settings.js";

@@ -1,123 +1,24 @@
 //! WebDAV: Apache with mod_dav over HTTPS, and `rclone serve webdav`. S3: `rclone serve s3`.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use stvc::storages::{Credentials, Error};
-use tempfile::TempDir;
 
+use crate::apache::{Apache, PASSWORD, USER};
 use crate::contract::{Many, PATH, assert_contract, names};
-use crate::servers::{Certificates, Process, Rclone, certificates, free_port, run, wait_for};
+use crate::servers::{Rclone, free_port};
 use crate::{login, open, require};
 
-struct Apache {
-    port: u16,
-    certificates: Certificates,
-    process: Option<Process>,
-    folder: TempDir,
-}
-
-const PROGRAMS: [&str; 2] = ["/usr/sbin/apache2", "/usr/sbin/httpd"];
-const MODULES: [&str; 2] = ["/usr/lib/apache2/modules", "/usr/lib64/httpd/modules"];
-
-impl Apache {
-    fn start() -> Result<Self, String> {
-        let folder = tempfile::tempdir().unwrap();
-        let certificates = certificates(folder.path())?;
-        let (_, modules) = Self::program()?;
-        // If the tests run as root, Apache becomes another user.
-        let open =
-            |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
-        open(folder.path());
-        for name in ["data", "locks"] {
-            fs::create_dir(folder.path().join(name)).unwrap();
-            open(&folder.path().join(name));
-        }
-        let hash = run(Command::new("openssl").args(["passwd", "-apr1", "right"]));
-        fs::write(folder.path().join("users"), format!("me@example.com:{hash}")).unwrap();
-        let port = free_port();
-        let load = [
-            "mpm_event",
-            "authn_core",
-            "authn_file",
-            "authz_core",
-            "authz_user",
-            "auth_basic",
-            "dav",
-            "dav_fs",
-            "ssl",
-        ];
-        let mut config = String::new();
-        for name in load {
-            let file = format!("{modules}/mod_{name}.so");
-            // A module may be part of the program.
-            if Path::new(&file).exists() {
-                config += &format!("LoadModule {name}_module {file}\n");
-            }
-        }
-        let dir = folder.path().display();
-        config += &format!(
-            "ServerRoot {dir}\nServerName localhost\nPidFile {dir}/pid\nErrorLog {dir}/log\n\
-             Listen 127.0.0.1:{port}\nDavLockDB {dir}/locks/db\nDocumentRoot {dir}/data\n\
-             <IfModule unixd_module>\nUser www-data\nGroup www-data\n</IfModule>\n\
-             SSLEngine on\nSSLCertificateFile {}\nSSLCertificateKeyFile {}\n\
-             <Directory {dir}/data>\nDav On\nAuthType Basic\nAuthName Chats\n\
-             AuthUserFile {dir}/users\nRequire valid-user\n</Directory>\n",
-            certificates.server.display(),
-            certificates.key.display(),
-        );
-        fs::write(folder.path().join("config"), config).unwrap();
-        let mut apache = Self { port, certificates, process: None, folder };
-        apache.resume();
-        Ok(apache)
-    }
-
-    fn program() -> Result<(&'static str, &'static str), String> {
-        let program = PROGRAMS.into_iter().find(|path| Path::new(path).exists());
-        let modules =
-            MODULES.into_iter().find(|path| Path::new(path).join("mod_dav_fs.so").exists());
-        program.zip(modules).ok_or_else(|| {
-            "Apache with mod_dav was not found; install it (Debian: `apt-get install apache2-bin`)"
-                .into()
-        })
-    }
-
-    fn resume(&mut self) {
-        let (program, _) = Self::program().unwrap();
-        let log = self.folder.path().join("log");
-        let child = Command::new(program)
-            .args(["-DFOREGROUND", "-f"])
-            .arg(self.folder.path().join("config"))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        let mut process = Process(child.unwrap());
-        wait_for(self.port, &mut process, &log);
-        self.process = Some(process);
-    }
-
-    fn login(&self) -> Credentials {
-        let certificate = Some(self.certificates.authority.clone());
-        Credentials { certificate, ..login("me@example.com", "right") }
-    }
-
-    fn address(&self, path: &str) -> String {
-        format!("webdav://localhost:{}/{path}", self.port)
-    }
-
-    fn data(&self) -> PathBuf {
-        self.folder.path().join("data")
-    }
+fn right(apache: &Apache) -> Credentials {
+    let certificate = Some(apache.certificates.authority.clone());
+    Credentials { certificate, ..login(USER, PASSWORD) }
 }
 
 #[test]
 fn apache_keeps_the_contract() {
     let Some(apache) = require(Apache::start()) else { return };
     // The folders of the address do not exist yet.
-    let storage = open(&apache.address(PATH), &apache.login());
+    let storage = open(&apache.address(PATH), &right(&apache));
     assert_contract(&*storage, Many::Write);
     let path = apache.data().join("聊天 记录/🌊 & 100%/Ünï/many/0001");
     assert_eq!(fs::read(path).unwrap(), b"0001");
@@ -126,7 +27,7 @@ fn apache_keeps_the_contract() {
 #[test]
 fn files_of_others_in_a_webdav_folder_are_left_out() {
     let Some(apache) = require(Apache::start()) else { return };
-    let storage = open(&apache.address(""), &apache.login());
+    let storage = open(&apache.address(""), &right(&apache));
     for name in [".stfolder", "聊天.txt", "a (1)", "a.tmp", ".davfs.tmp123", "x.sync-conflict-2-A"]
     {
         fs::write(apache.data().join(name), "x").unwrap();
@@ -155,7 +56,7 @@ fn wrong_logins_and_unknown_certificates_are_told_apart() {
         assert!(!text.contains("wrong"), "{text}");
         codes[0]
     };
-    let right = apache.login();
+    let right = right(&apache);
     let wrong = Credentials { password: login("", "wrong").password, ..right.clone() };
     assert_eq!(refused(&wrong), "storage-wrong-password");
     let none = Credentials { password: None, ..right.clone() };
@@ -179,9 +80,9 @@ fn wrong_logins_and_unknown_certificates_are_told_apart() {
 #[test]
 fn storage_continues_after_its_server_was_gone() {
     let Some(mut apache) = require(Apache::start()) else { return };
-    let storage = open(&apache.address("a"), &apache.login());
+    let storage = open(&apache.address("a"), &right(&apache));
     storage.write("b", b"1").unwrap();
-    apache.process = None;
+    apache.stop();
     for _ in 0..2 {
         let error = storage.write("c", b"2").unwrap_err();
         assert!(matches!(error, Error::Unreachable { .. }), "{error:?}");

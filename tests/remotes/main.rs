@@ -18,6 +18,7 @@
 #[path = "../sillytavern/equipment.rs"]
 mod equipment;
 
+mod apache;
 mod contract;
 mod folders;
 mod http_servers;

@@ -56,15 +56,22 @@ fn restore_all_restores_everything_into_a_new_sillytavern_1_12() {
 }
 
 /// Names of the chats in the backup.
-struct Chats {
+pub struct Chats {
     mira: String,
     wren: String,
     group: String,
 }
 
-/// Creates two characters, a group, a lorebook of each kind, a picture and a text file, and backs
-/// them up.
+/// Creates stories and backs them up.
 fn create_backup(version: &str, name: &'static str, backup: &Path) -> Option<Chats> {
+    let (session, chats) = create_stories(version, name)?;
+    session.stvc(&["backup", backup.to_str().unwrap()]).exits(0);
+    Some(chats)
+}
+
+/// Creates two characters, a group, a lorebook of each kind, a picture and a text file. Settings are
+/// stored, too.
+pub fn create_stories(version: &str, name: &'static str) -> Option<(Session, Chats)> {
     let mut session = Session::open(name, version)?;
     let wren = session.writer.character("Wren", "Cold, cold, cold.");
     let mira = session.writer.character("Mira Voss", "The tide is low.");
@@ -83,12 +90,11 @@ fn create_backup(version: &str, name: &'static str, backup: &Path) -> Option<Cha
     session.writer.say("Both of you, listen.");
     session.writer.settle();
     session.stvc(&["config", "include.settings", "true"]).exits(0);
-    session.stvc(&["backup", backup.to_str().unwrap()]).exits(0);
-    Some(Chats { mira, wren, group })
+    Some((session, Chats { mira, wren, group }))
 }
 
 /// Every chat opens with its messages and attachments, and every lorebook is active where it was.
-fn assert_everything_restored(session: &mut Session, chats: &Chats) {
+pub fn assert_everything_restored(session: &mut Session, chats: &Chats) {
     session.writer.select("Mira Voss");
     let state = session.open_without_changes(&chats.mira);
     assert_eq!(state["messages"].as_array().unwrap().len(), 7, "{state}");

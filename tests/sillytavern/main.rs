@@ -21,9 +21,16 @@
 #[path = "../stvc/common/mod.rs"]
 mod common;
 
-// Other tests use the rest of it.
+// Other tests use the rest of them.
+#[allow(dead_code)]
+#[path = "../remotes/apache.rs"]
+mod apache;
 #[allow(dead_code)]
 mod equipment;
+#[allow(dead_code)]
+#[path = "../remotes/servers.rs"]
+mod servers;
+
 mod model;
 mod server;
 mod session;
@@ -34,5 +41,6 @@ mod extension;
 mod group;
 mod lorebook_history;
 mod one_character;
+mod remotes;
 mod restore_while_open;
 mod shared_lorebook;
