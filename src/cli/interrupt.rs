@@ -20,7 +20,7 @@ pub struct Phase {
     pub done: u64,
 }
 
-/// What the steps of a phase are.
+/// The unit of the steps of a phase.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub enum Unit {
     #[default]

@@ -7,8 +7,11 @@ use super::passphrase;
 use super::table::{self, Cell};
 use super::wording::clean;
 use stvc::Workspace;
+use stvc::copies::CopyPlace;
+use stvc::files::ChatOpenState;
 use stvc::storages::{Address, Credentials};
 use stvc::verbs::remote::{self, Access, AddOptions, Added, Remote};
+use stvc::verbs::sync;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
@@ -60,12 +63,19 @@ pub fn run(args: &Args, secret: &Secret, workspace: &Workspace, out: &mut Output
             let access = access(args, exists, secret)?;
             let (address, name) = (named.to_owned(), args.name.clone());
             let options = AddOptions { address, name, access, login };
-            let remote::AddedRemote { mut added, converted } =
-                remote::add(workspace, &options, &mut out.progress())?;
+            let former = former_repository(named)?;
+            if let Some(repository) = &former {
+                sync_quietly(workspace, repository.clone(), out)?;
+            }
+            let mut added = remote::add(workspace, &options)?;
+            if former.is_some() {
+                let remote = CopyPlace::Storage(added.remote.address.clone());
+                sync_quietly(workspace, remote, out)?;
+            }
             if !args.recovery_key {
                 added.recovery_key = None;
             }
-            Ok(out.answer(&added, |out| print_added(&added, converted, out)))
+            Ok(out.answer(&added, |out| print_added(&added, former.is_some(), out)))
         }
         Action::List => {
             let remotes = remote::list(workspace)?;
@@ -84,6 +94,20 @@ pub fn run(args: &Args, secret: &Secret, workspace: &Workspace, out: &mut Output
             Ok(out.answer(&removed, |out| out.say(text)))
         }
     }
+}
+
+/// Returns the git repository in the folder of a new remote, if devices synced with it before.
+fn former_repository(address: &str) -> Result<Option<CopyPlace>> {
+    let place = CopyPlace::parse(address)?;
+    let is_repository =
+        matches!(&place, CopyPlace::Folder(folder) if stvc::copies::is_repository(folder));
+    Ok(is_repository.then_some(place))
+}
+
+fn sync_quietly(workspace: &Workspace, place: CopyPlace, out: &Output) -> Result<()> {
+    let options = sync::Options { place, closed: ChatOpenState::Unknown, dry_run: false };
+    sync::sync(workspace, &options, &mut out.progress())?;
+    Ok(())
 }
 
 /// Returns whether there is a remote at an address. Asks for the login if the server needs one that

@@ -79,8 +79,8 @@ settings! {
 /// The shortest interval of scheduled backups and syncs.
 const SHORTEST_SCHEDULE: Duration = Duration::from_secs(60);
 
-/// Parses the interval of scheduled backups or syncs: `hourly`, `daily`, `weekly`, `monthly`, or a duration
-/// such as `12h`.
+/// Parses the interval of scheduled backups or syncs: `hourly`, `daily`, `weekly`, `monthly`, or a
+/// duration such as `12h`.
 pub fn parse_schedule(text: &str) -> std::result::Result<Duration, String> {
     let span = match text.trim() {
         "hourly" => "1h",

@@ -160,6 +160,7 @@ const ERRORS = {
   "one-step": "这里只能用一个步骤",
   "remote-cipher": "无法加密",
   "remote-empty": "远程存储里还没有快照",
+  "remote-gone": "远程存储已不在那里，请连接硬盘或等待同步完成",
   "remote-in-use": "另一个 stvc 正在使用这个远程存储，请稍后再试",
   "remote-local-state": "存档里关于远程存储的数据损坏",
   "remote-newer": "远程存储是更新版本的 stvc 写的，请更新",

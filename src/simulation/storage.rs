@@ -42,10 +42,18 @@ pub struct Cloud {
 }
 
 impl Cloud {
-    pub fn new(seed: u64, devices: usize) -> Arc<Mutex<Self>> {
+    /// Returns a storage in which all devices see the remote with this id.
+    pub fn new(seed: u64, devices: usize, id: &str) -> Arc<Mutex<Self>> {
         let dice = Dice(seed ^ 0x5eed);
+        let remote = Object {
+            bytes: Vec::new(),
+            visible: vec![0; devices],
+            complete: vec![0; devices],
+            hidden: vec![(0, 0); devices],
+            deleted: None,
+        };
         Arc::new(Mutex::new(Self {
-            objects: BTreeMap::new(),
+            objects: BTreeMap::from([(format!("stvc-remote/{id}"), remote)]),
             dice,
             time: 0,
             devices,

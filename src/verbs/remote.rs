@@ -1,13 +1,10 @@
 //! Adds, lists, tests and removes remotes on plain storage.
 
 use crate::archive::backup::Passphrase;
-use crate::engine::copies::{self, CopyPlace};
-use crate::engine::files::ChatOpenState;
 use crate::engine::remotes::{self, PlainRemoteError, Protection};
 use crate::engine::{self, Workspace};
-use crate::progress::Monitor;
 use crate::storage::{Credentials, Storage};
-use crate::verbs::{Result, sync};
+use crate::verbs::Result;
 
 pub use crate::engine::remotes::{Added, Remote};
 
@@ -46,40 +43,8 @@ pub fn exists(address: &str, login: Option<&Credentials>) -> Result<bool> {
     Ok(remotes::exists(&*open(address, login)?).map_err(failed)?)
 }
 
-/// A remote that was added.
-pub struct AddedRemote {
-    /// The remote, and whether it is new.
-    pub added: Added,
-    /// Whether the folder has a git repository with which devices synced before.
-    pub converted: bool,
-}
-
 /// Adds a remote to the store. Creates the store and the remote if they do not exist.
-///
-/// If the folder has a git repository with which devices synced before, its snapshots are received
-/// first, and everything is sent to the new remote.
-pub fn add(
-    workspace: &Workspace,
-    options: &AddOptions,
-    monitor: &mut dyn Monitor,
-) -> Result<AddedRemote> {
-    let place = CopyPlace::parse(&options.address)?;
-    let is_repository =
-        matches!(&place, CopyPlace::Folder(folder) if copies::is_repository(folder));
-    if !is_repository {
-        return Ok(AddedRemote { added: add_storage(workspace, options)?, converted: false });
-    }
-    let sync = |place, monitor: &mut dyn Monitor| {
-        let options = sync::Options { place, closed: ChatOpenState::Unknown, dry_run: false };
-        sync::sync(workspace, &options, monitor)
-    };
-    sync(place, monitor)?;
-    let added = add_storage(workspace, options)?;
-    sync(CopyPlace::Storage(added.remote.address.clone()), monitor)?;
-    Ok(AddedRemote { added, converted: true })
-}
-
-fn add_storage(workspace: &Workspace, options: &AddOptions) -> Result<Added> {
+pub fn add(workspace: &Workspace, options: &AddOptions) -> Result<Added> {
     let (workspace, begun) = workspace.for_recovery();
     if let Some(root) = begun {
         Workspace::begin_library(&root)?;

@@ -10,17 +10,17 @@
 use crate::engine::copies::{CopyError, CopyPlace, last_sync, mirror, server, synchronised_folder};
 use crate::engine::files::{Action, ChatOpenState, FileAction};
 use crate::engine::receive::{
-    self, Outcome, Policy, ReceivedTag, ReceivedTimeline, Request, Source, SourcePlace,
+    self, Outcome, Policy, ReceivedTag, ReceivedTimeline, Reconciled, Request, Source, SourcePlace,
 };
 use crate::engine::reload_page::{WriteEffects, reload};
 use crate::engine::remotes::Session;
 use crate::engine::safety_snapshots::take_what_is_ready;
 use crate::engine::{self, Workspace};
-use crate::progress::{Monitor, NoProgress};
+use crate::progress::Monitor;
 use crate::rules::{Code, Finding};
 use crate::st;
 use crate::store::{self, Loss, RemoteError};
-use crate::verbs::{Error, Result, backup};
+use crate::verbs::Result;
 
 /// Options of a sync.
 #[derive(Clone, Debug)]
@@ -63,6 +63,31 @@ impl Report {
     /// Counts the timelines whose outcome matches `wanted`.
     pub fn count(&self, wanted: impl Fn(&Outcome) -> bool) -> usize {
         self.entries.iter().filter(|entry| wanted(&entry.outcome)).count()
+    }
+
+    /// Adds what one call has received.
+    fn add(&mut self, done: Reconciled) {
+        self.left_there = done.incoming.withheld.invalid.len();
+        self.tags.extend(done.tags);
+        self.files.extend(done.files);
+        // An earlier attempt may have reported the same finding.
+        for finding in done.findings {
+            if !self.findings.contains(&finding) {
+                self.findings.push(finding);
+            }
+        }
+        // The outcome of an earlier attempt is retained unless this attempt changed the timeline.
+        for entry in done.entries {
+            let is_it = |known: &&mut ReceivedTimeline| {
+                known.timeline == entry.timeline && known.set_aside() == entry.set_aside()
+            };
+            match self.entries.iter_mut().find(is_it) {
+                Some(known) if entry.outcome != Outcome::Known => *known = entry,
+                Some(_) => {}
+                None => self.entries.push(entry),
+            }
+        }
+        self.entries.sort_by(|a, b| a.timeline.cmp(&b.timeline));
     }
 
     /// Returns the number of timelines that were received.
@@ -110,18 +135,6 @@ pub(crate) fn again(
 ) -> Result<Report> {
     let place = last_sync::next_place(workspace)?;
     sync(workspace, &Options { place, closed, dry_run: false }, monitor)
-}
-
-/// Synchronises as the watch does, without a user. While SillyTavern is running, some files cannot
-/// be replaced; then the local snapshots are sent nevertheless, and the sync fails.
-pub(crate) fn unattended(workspace: &Workspace, place: &CopyPlace) -> Result<Report> {
-    let (closed, dry_run) = (ChatOpenState::Unknown, false);
-    let options = Options { place: place.clone(), closed, dry_run };
-    let synced = sync(workspace, &options, &mut NoProgress);
-    if let Err(Error::Engine(engine::Error::SillyTavernRuns(_))) = &synced {
-        backup::to_place(workspace, place, &mut NoProgress)?;
-    }
-    synced
 }
 
 /// Opens the remote at an address.
@@ -340,27 +353,17 @@ fn receive_from(
         policy,
         dry_run: options.dry_run,
     };
-    let done = receive::reconcile(workspace, &request, monitor)?;
-    report.left_there = done.incoming.withheld.invalid.len();
-    report.tags.extend(done.tags);
-    report.files.extend(done.files);
-    // An earlier attempt may have reported the same finding.
-    for finding in done.findings {
-        if !report.findings.contains(&finding) {
-            report.findings.push(finding);
+    let mut done = receive::reconcile(workspace, &request, monitor)?;
+    // Each call joins at least one of the branches that belong to one timeline.
+    while done.postponed > 0 && !options.dry_run {
+        let postponed = done.postponed;
+        report.add(done);
+        done = receive::reconcile(workspace, &request, monitor)?;
+        if done.postponed >= postponed {
+            break;
         }
     }
-    // The outcome of an earlier attempt is retained unless this attempt changed the timeline.
-    for entry in done.entries {
-        let is_it = |known: &&mut ReceivedTimeline| {
-            known.timeline == entry.timeline && known.set_aside() == entry.set_aside()
-        };
-        match report.entries.iter_mut().find(is_it) {
-            Some(known) if entry.outcome != Outcome::Known => *known = entry,
-            Some(_) => {}
-            None => report.entries.push(entry),
-        }
-    }
-    report.entries.sort_by(|a, b| a.timeline.cmp(&b.timeline));
-    Ok(done.unsent)
+    let unsent = done.unsent.clone();
+    report.add(done);
+    Ok(unsent)
 }

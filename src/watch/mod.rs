@@ -28,9 +28,10 @@ pub use wake::{Listener, Waker, waker};
 
 use crate::engine::configuration::{self, Configuration};
 use crate::engine::copies::last_backups::{self, LastBackup};
-use crate::engine::copies::last_sync;
+use crate::engine::copies::{CopyPlace, last_sync};
+use crate::engine::files::ChatOpenState;
 use crate::engine::gate::GatePolicy;
-use crate::engine::{LibraryPlace, Workspace, changed_timelines};
+use crate::engine::{self, LibraryPlace, Workspace, changed_timelines};
 use crate::progress::NoProgress;
 use crate::rules::Finding;
 use crate::st::TimelineName;
@@ -167,7 +168,7 @@ pub fn watch(
             |workspace, place| backup::to_place(workspace, place, &mut NoProgress),
             BACKUP_AGAIN,
         ),
-        sync: ScheduledJob::new(last_sync::due, sync::unattended, SYNC_AGAIN),
+        sync: ScheduledJob::new(last_sync::due, sync_unattended, SYNC_AGAIN),
         summary: Summary::default(),
     };
     let polling = watch.listen();
@@ -474,4 +475,16 @@ impl Watch<'_> {
 
 fn taken(report: &Report) -> usize {
     report.timelines.iter().filter(|found| matches!(found.result, SnapshotResult::New(..))).count()
+}
+
+/// Syncs without a user. While SillyTavern is running, some files cannot be replaced; then the
+/// local snapshots are sent nevertheless, and the sync fails.
+fn sync_unattended(workspace: &Workspace, place: &CopyPlace) -> verbs::Result<sync::Report> {
+    let (closed, dry_run) = (ChatOpenState::Unknown, false);
+    let options = sync::Options { place: place.clone(), closed, dry_run };
+    let synced = sync::sync(workspace, &options, &mut NoProgress);
+    if let Err(verbs::Error::Engine(engine::Error::SillyTavernRuns(_))) = &synced {
+        backup::to_place(workspace, place, &mut NoProgress)?;
+    }
+    synced
 }

@@ -69,8 +69,8 @@ fn create_backup(version: &str, name: &'static str, backup: &Path) -> Option<Cha
     Some(chats)
 }
 
-/// Creates two characters, a group, a lorebook of each kind, a picture and a text file. Settings are
-/// stored, too.
+/// Creates two characters, a group, a lorebook of each kind, a picture and a text file. The store
+/// includes the settings, too.
 pub fn create_stories(version: &str, name: &'static str) -> Option<(Session, Chats)> {
     let mut session = Session::open(name, version)?;
     let wren = session.writer.character("Wren", "Cold, cold, cold.");

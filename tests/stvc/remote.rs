@@ -289,8 +289,9 @@ fn scheduled_backup_and_check_accept_the_name_of_a_remote() {
 #[test]
 fn folder_with_a_git_repository_becomes_a_remote_with_one_command() {
     let mut shared = Shared::new(0);
+    fs::create_dir(shared.folder.join(".stfolder")).unwrap();
+    shared.folder.push("chats");
     let folder = &shared.folder;
-    fs::create_dir(folder.join(".stfolder")).unwrap();
     let (first, second) = (Sandbox::empty(), Sandbox::empty());
     let passphrase = first.folder().join("passphrase");
     fs::write(&passphrase, "correct horse\n").unwrap();

@@ -43,7 +43,9 @@ impl<W: Write> BackupOutput<W> {
         let mut recipient = scrypt::Recipient::new(passphrase.0.clone());
         recipient.set_work_factor(SCRYPT_WORK);
         let encryptor = Encryptor::with_recipients(iter::once(&recipient as _));
-        let out = encryptor.map_err(io::Error::other)?.wrap_output(out)?;
+        let out = encryptor
+            .map_err(|_| io::Error::other("the passphrase cannot be used"))?
+            .wrap_output(out)?;
         Ok(Self::Sealed(Box::new(out)))
     }
 

@@ -81,9 +81,10 @@ impl fmt::Display for CopyPlace {
 impl Workspace {
     /// Returns the place that a text names: a remote of the store, or any other place.
     pub fn copy_place(&self, text: &str) -> Result<CopyPlace> {
-        let remote = match self.find_store()? {
-            Some(store) => remotes::find(&store, text)?,
-            None => None,
+        // A library that a backup shall restore may not exist yet, and has no remotes.
+        let remote = match self.find_store() {
+            Ok(Some(store)) => remotes::find(&store, text)?,
+            Ok(None) | Err(_) => None,
         };
         match remote {
             Some(remote) => Ok(CopyPlace::Storage(remote.address)),

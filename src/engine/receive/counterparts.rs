@@ -6,10 +6,10 @@
 //! snapshot therefore correspond if they have the same name (and, for chats, the same first
 //! message), or if one chat begins with all messages of the other.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::plan::{Policy, TimelinePlan};
-use super::sides::Sides;
+use super::sides::{ChangedFirst, Sides, changed_first};
 use crate::archive::message_identity::Identity;
 use crate::archive::{self, Snapshot, SnapshotId, Tree};
 use crate::engine::Result;
@@ -18,15 +18,28 @@ use crate::history::History;
 use crate::st::TimelineName;
 use crate::store::{ObjectId, Reader, unless_lost};
 
+/// The timelines of the remote with their local counterparts.
+pub(super) struct Pairs<'s> {
+    pub timelines: Vec<TimelinePlan<'s>>,
+    /// Local timelines whose name a different timeline of the remote uses.
+    pub displaced: Vec<&'s Snapshot>,
+    /// Number of branches of the remote that belong to a timeline in `timelines`, and that must be
+    /// joined afterwards.
+    pub postponed: usize,
+}
+
 /// Pairs the timelines of the remote, whose latest snapshots are `heads`, with local timelines.
 /// Local timelines in `erased`, which were erased on another device, are paired only by a shared
-/// snapshot. Returns the pairs, and the local timelines whose name a different timeline of the
-/// remote uses.
+/// snapshot.
 ///
 /// Under `JoinByTime`, a remote timeline gets another name instead if the local one began first.
 ///
 /// If a timeline has two names, the name that changed since the last sync is used. If both names
 /// changed, the name on the remote is used.
+///
+/// After concurrent renames, the remote may list one timeline under two names. Only one of them is
+/// paired. The others are omitted; `Pairs::postponed` counts those with news, which must be joined
+/// afterwards.
 pub(super) fn pair<'s>(
     sides: &'s Sides<'s>,
     policy: Policy,
@@ -34,10 +47,10 @@ pub(super) fn pair<'s>(
     erased: BTreeSet<TimelineName>,
     heads: Vec<Snapshot>,
     mut free_name: impl FnMut(&TimelineName) -> Result<TimelineName>,
-) -> Result<(Vec<TimelinePlan<'s>>, Vec<&'s Snapshot>)> {
-    let mut pairing = Pairing::new(sides, erased, heads)?;
+) -> Result<Pairs<'s>> {
+    let mut pairing = Pairing::new(sides, policy, erased, heads)?;
     pairing.with_undone_copies(device)?;
-    pairing.by_snapshot();
+    let postponed = pairing.by_snapshot();
     pairing.by_name()?;
     pairing.by_messages()?;
     let Pairing { mut pairs, paired, .. } = pairing;
@@ -74,7 +87,8 @@ pub(super) fn pair<'s>(
         let name = pair.entry.timeline.clone();
         pair.called(name)
     };
-    Ok((pairs.into_iter().map(named).collect(), displaced))
+    let timelines = pairs.into_iter().map(named).collect();
+    Ok(Pairs { timelines, displaced, postponed })
 }
 
 /// Returns the time and the id of the first snapshot of a timeline.
@@ -86,11 +100,14 @@ fn first(history: &History, head: &Snapshot) -> (i64, SnapshotId) {
 
 struct Pairing<'s> {
     sides: &'s Sides<'s>,
+    policy: Policy,
     erased: BTreeSet<TimelineName>,
     /// Maps the former ids of locally rewritten snapshots to their present ids.
     former: HashMap<ObjectId, ObjectId>,
     pairs: Vec<TimelinePlan<'s>>,
     paired: BTreeSet<TimelineName>,
+    /// The latest snapshots of timelines that the remote lists under several names.
+    second_names: HashSet<SnapshotId>,
     /// For each local snapshot, the latest snapshots of the timelines that it belongs to.
     owners: HashMap<SnapshotId, Vec<&'s Snapshot>>,
 }
@@ -98,6 +115,7 @@ struct Pairing<'s> {
 impl<'s> Pairing<'s> {
     fn new(
         sides: &'s Sides<'s>,
+        policy: Policy,
         erased: BTreeSet<TimelineName>,
         heads: Vec<Snapshot>,
     ) -> Result<Self> {
@@ -107,9 +125,17 @@ impl<'s> Pairing<'s> {
                 owners.entry(own.id).or_default().push(head);
             }
         }
+        let mut by_first: HashMap<_, Vec<_>> = HashMap::new();
+        for head in &heads {
+            let first = sides.theirs.own(head).0.last().map_or(head.id, |first| first.id);
+            by_first.entry(first).or_default().push(head.id);
+        }
+        let second_names =
+            by_first.into_values().filter(|heads| heads.len() > 1).flatten().collect();
         let pairs = heads.into_iter().map(|head| TimelinePlan::new(head, None)).collect();
         let former = sides.store.former_ids()?;
-        Ok(Self { sides, erased, former, pairs, paired: BTreeSet::new(), owners })
+        let paired = BTreeSet::new();
+        Ok(Self { sides, policy, erased, former, pairs, paired, second_names, owners })
     }
 
     fn owners(&self, id: SnapshotId) -> &[&'s Snapshot] {
@@ -134,7 +160,7 @@ impl<'s> Pairing<'s> {
     /// timeline that it is a copy of, if this sync was undone on this device. The local timeline
     /// then gets the name of the copy again.
     fn with_undone_copies(&mut self, device: &Device) -> Result<()> {
-        let Sides { ours, theirs, .. } = *self.sides;
+        let theirs = self.sides.theirs;
         for n in self.unpaired() {
             let remote = &self.pairs[n].entry.head;
             let (own, origin) = theirs.own(remote);
@@ -152,37 +178,87 @@ impl<'s> Pairing<'s> {
                 }
             }
             if let Some(local) = found {
-                self.pairs[n].is_stored_there = is_stored(ours, theirs, local, remote);
+                let is_stored_there = self.is_stored(local, remote);
+                self.pairs[n].is_stored_there = is_stored_there;
                 self.join(n, local);
             }
         }
         Ok(())
     }
 
-    /// Pairs timelines that share a snapshot: first timelines of the same name, then renamed
-    /// timelines.
-    fn by_snapshot(&mut self) {
-        let Sides { ours, theirs, .. } = *self.sides;
-        for same_name in [true, false] {
-            for n in self.unpaired() {
-                let remote = &self.pairs[n].entry.head;
-                let shared = theirs.own(remote).0.into_iter().find_map(|own| {
-                    let mut free = self.owners(own.id).iter().filter(|local| self.is_free(local));
-                    let local =
-                        free.find(|local| !same_name || local.timeline == remote.timeline)?;
-                    Some((own, *local))
-                });
-                let Some((shared, local)) = shared else { continue };
-                let is_stored_there = is_stored(ours, theirs, local, remote);
-                let is_renamed = remote.timeline != shared.timeline || is_stored_there;
-                let pair = &mut self.pairs[n];
-                pair.is_stored_there = is_stored_there;
-                if !is_renamed {
-                    pair.entry.timeline = local.timeline.clone();
+    /// Pairs timelines that share a snapshot: first those with news, and of these first those of
+    /// the same name. Returns the number of postponed branches.
+    fn by_snapshot(&mut self) -> usize {
+        for has_news in [true, false] {
+            for same_name in [true, false] {
+                for n in self.unpaired() {
+                    if self.has_news(&self.pairs[n].entry.head) == has_news {
+                        self.pair_by_snapshot(n, same_name);
+                    }
                 }
-                self.join(n, local);
             }
         }
+        let mut new = BTreeSet::new();
+        let is_second = |n: &usize| {
+            let own = self.sides.theirs.own(&self.pairs[*n].entry.head).0;
+            let is_here = own.iter().any(|own| !self.owners(own.id).is_empty());
+            is_here || own.last().is_some_and(|first| !new.insert(first.id))
+        };
+        let second: BTreeSet<_> = self.unpaired().into_iter().filter(is_second).collect();
+        let postponed =
+            second.iter().filter(|n| self.has_news(&self.pairs[**n].entry.head)).count();
+        let mut n = 0..;
+        self.pairs.retain(|_| n.next().is_some_and(|n| !second.contains(&n)));
+        postponed
+    }
+
+    /// Returns whether a timeline of the remote has a snapshot that no local timeline continues.
+    fn has_news(&self, remote: &Snapshot) -> bool {
+        let Sides { ours, theirs, .. } = self.sides;
+        let is_continued = |own: &&Snapshot| {
+            self.owners(own.id).iter().any(|local| ours.reaches(local.id, remote.id))
+        };
+        !theirs.own(remote).0.iter().any(is_continued)
+    }
+
+    fn pair_by_snapshot(&mut self, n: usize, same_name: bool) {
+        let theirs = self.sides.theirs;
+        let remote = &self.pairs[n].entry.head;
+        let shared = theirs.own(remote).0.into_iter().find_map(|own| {
+            let mut free = self.owners(own.id).iter().filter(|local| self.is_free(local));
+            let local = free.find(|local| !same_name || local.timeline == remote.timeline)?;
+            Some((own, *local))
+        });
+        let Some((shared, local)) = shared else { return };
+        let is_stored_there = self.is_stored(local, remote);
+        let is_renamed = remote.timeline != shared.timeline || is_stored_there;
+        // Both sides renamed it.
+        let keeps_local_name = self.policy == Policy::JoinByTime
+            && !is_stored_there
+            && local.timeline != shared.timeline
+            && changed_first(self.sides, local, remote) == ChangedFirst::Local;
+        let pair = &mut self.pairs[n];
+        pair.is_stored_there = is_stored_there;
+        if !is_renamed || keeps_local_name {
+            pair.entry.timeline = local.timeline.clone();
+        }
+        self.join(n, local);
+    }
+
+    /// Returns whether the remote has the state of the snapshot `local`, so that the local timeline
+    /// can follow `remote`. After an undo, the remote may have this state in another snapshot with
+    /// the same content. An ancestor of `remote` with the same content does not count, because the
+    /// user may have restored the content on purpose.
+    fn is_stored(&self, local: &Snapshot, remote: &Snapshot) -> bool {
+        let Sides { ours, theirs, .. } = *self.sides;
+        if theirs.get(local.id).is_some() {
+            // The remote may list the timeline under two names. Then `remote` lacks the state.
+            return theirs.reaches(remote.id, local.id) || !self.second_names.contains(&local.id);
+        }
+        let mut same = theirs
+            .iter()
+            .filter(|other| other.content == local.content && other.timeline == local.timeline);
+        ours.get(remote.id).is_none() && same.any(|other| !theirs.reaches(remote.id, other.id))
     }
 
     fn by_name(&mut self) -> Result<()> {
@@ -287,15 +363,4 @@ impl Sides<'_> {
 
 fn first_message(reader: &Reader, snapshot: &Snapshot) -> Result<Option<ObjectId>> {
     Ok(unless_lost(archive::first_message(reader, snapshot.tree))?.flatten())
-}
-
-/// Returns whether the remote has the state of the snapshot `local`. After an undo, the remote may
-/// have this state in another snapshot with the same content. An ancestor of `remote` with the same
-/// content does not count, because the user may have restored the content on purpose.
-fn is_stored(ours: &History, theirs: &History, local: &Snapshot, remote: &Snapshot) -> bool {
-    let mut same = theirs
-        .iter()
-        .filter(|other| other.content == local.content && other.timeline == local.timeline);
-    theirs.get(local.id).is_some()
-        || ours.get(remote.id).is_none() && same.any(|other| !theirs.reaches(remote.id, other.id))
 }

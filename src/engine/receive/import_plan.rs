@@ -81,6 +81,7 @@ pub(super) fn plan<'s>(sides: &'s Sides<'s>, incoming: &Incoming) -> Result<Plan
         tags: plan_tags(ours, theirs, Policy::KeepLocal),
         files: following_files(sides, incoming, following)?,
         findings: Vec::new(),
+        postponed: 0,
     })
 }
 

@@ -52,6 +52,8 @@ pub(crate) struct Reconciled {
     pub tags: Vec<ReceivedTag>,
     pub files: Vec<FileAction>,
     pub findings: Vec<Finding>,
+    /// Number of branches of the remote that the next call joins.
+    pub postponed: usize,
     pub objects: usize,
     pub bytes: u64,
     /// The refs that a sync must not send to the remote afterwards.
@@ -121,12 +123,12 @@ pub(crate) fn reconcile(
         Some(held) => receiving.apply(held, &mut plan)?,
         None => receiving.preview(&mut plan)?,
     };
-    let Plan { timelines, tags, findings, .. } = plan;
+    let Plan { timelines, tags, findings, postponed, .. } = plan;
     let (entries, unsent) = match policy {
         Policy::KeepLocal => {
             (timelines.into_iter().map(|step| step.entry).collect(), mirror::Options::default())
         }
         Policy::Join | Policy::JoinByTime => unsent::leave_out(&store, &incoming, timelines)?,
     };
-    Ok(Reconciled { incoming, entries, tags, files, findings, objects, bytes, unsent })
+    Ok(Reconciled { incoming, entries, tags, files, findings, postponed, objects, bytes, unsent })
 }

@@ -36,6 +36,8 @@ pub(super) struct Plan<'h> {
     pub tags: Vec<ReceivedTag>,
     pub files: FutureLibrary,
     pub findings: Vec<Finding>,
+    /// Number of branches of the remote that can be joined only after this plan.
+    pub postponed: usize,
     pub erasures: Erasures,
 }
 

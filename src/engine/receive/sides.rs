@@ -1,9 +1,9 @@
 //! The two sides of an import or sync, and the state of a timeline's local files. `ours` and `here`
 //! belong to the local store, `theirs` and `there` to the backup or remote.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
-use crate::archive::{Snapshot, Tree};
+use crate::archive::{Snapshot, SnapshotId, Tree};
 use crate::auto_recap::queue_activity;
 use crate::engine::{self, Include, Result, changed_timelines};
 use crate::history::History;
@@ -84,4 +84,27 @@ pub(super) fn read(reader: &Reader, snapshot: &Snapshot) -> Result<TimelineFiles
     files.main.path = snapshot.timeline.file();
     files.timeline = snapshot.timeline.clone();
     Ok(files)
+}
+
+/// The side whose version of a timeline keeps the name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ChangedFirst {
+    Local,
+    Remote,
+}
+
+/// Returns the side that changed a timeline first: by the times, and then the ids, of the first
+/// snapshots that the other side does not have. Both sides decide alike.
+pub(super) fn changed_first(
+    sides: &Sides<'_>,
+    local: &Snapshot,
+    remote: &Snapshot,
+) -> ChangedFirst {
+    let (here, there) = (sides.ours.past([local.id]), sides.theirs.past([remote.id]));
+    let first = |history: &History, head: &Snapshot, other: &HashSet<SnapshotId>| {
+        let new = history.walk_from([head.id]).filter(|snapshot| !other.contains(&snapshot.id));
+        new.map(|snapshot| (snapshot.time.seconds, snapshot.id)).min()
+    };
+    let (here, there) = (first(sides.ours, local, &there), first(sides.theirs, remote, &here));
+    if here < there { ChangedFirst::Local } else { ChangedFirst::Remote }
 }

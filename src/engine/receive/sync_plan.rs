@@ -9,25 +9,24 @@
 //! chat that uses them.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
-use super::counterparts;
+use super::counterparts::{self, Pairs};
 use super::future_library::FutureLibrary;
 use super::incoming::Incoming;
 use super::plan::{
     BranchMove, Conflict, JoinedBook, Outcome, Plan, Policy, SetAsideTimeline, TimelinePlan,
     plan_tags,
 };
-use super::sides::{LocalState, Sides, read};
+use super::sides::{ChangedFirst, LocalState, Sides, changed_first, read};
 use crate::archive::merge::merge_chats;
-use crate::archive::{Blake3, FileRecord, Snapshot, SnapshotId, read_manifest};
+use crate::archive::{Blake3, FileRecord, Snapshot, read_manifest};
 use crate::engine::copies::chosen_refs;
 use crate::engine::copies::erased::erased_refs;
 use crate::engine::device::Device;
 use crate::engine::files::FilePlan;
 use crate::engine::free_names::{free_lorebook, free_timeline};
 use crate::engine::{Result, Workspace, group_list};
-use crate::history::History;
 use crate::progress::Monitor;
 use crate::rules::Finding;
 use crate::st::{self, Category, FileAt, LibraryPath, TimelineFiles, TimelineName};
@@ -60,7 +59,7 @@ pub(super) fn plan<'s>(
     let erased = erased.map(|erased| erased.head.timeline).collect();
     let heads = sides.theirs.without_renamed(&incoming.heads);
     let free_name = |name: &TimelineName| planner.free_name(name);
-    let (mut pairs, displaced) =
+    let Pairs { timelines: mut pairs, displaced, postponed } =
         counterparts::pair(sides, policy, &device, erased, heads, free_name)?;
     monitor.begin("comparing timelines", Some(pairs.len() as u64));
     planner.vacate(&pairs, &displaced)?;
@@ -89,6 +88,7 @@ pub(super) fn plan<'s>(
         tags: plan_tags(sides.ours, sides.theirs, policy),
         files: planner.files,
         findings: planner.findings,
+        postponed,
         erasures: incoming.withheld.erasures.clone(),
     })
 }
@@ -494,29 +494,6 @@ impl<'s> Planner<'s> {
             }
         }
     }
-}
-
-/// The side whose version of a timeline keeps the name.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum ChangedFirst {
-    Local,
-    Remote,
-}
-
-/// Returns the side that changed a timeline first: by the times, and then the ids, of the first
-/// snapshots that the other side does not have. Both sides decide alike.
-pub(super) fn changed_first(
-    sides: &Sides<'_>,
-    local: &Snapshot,
-    remote: &Snapshot,
-) -> ChangedFirst {
-    let (here, there) = (sides.ours.past([local.id]), sides.theirs.past([remote.id]));
-    let first = |history: &History, head: &Snapshot, other: &HashSet<SnapshotId>| {
-        let new = history.walk_from([head.id]).filter(|snapshot| !other.contains(&snapshot.id));
-        new.map(|snapshot| (snapshot.time.seconds, snapshot.id)).min()
-    };
-    let (here, there) = (first(sides.ours, local, &there), first(sides.theirs, remote, &here));
-    if here < there { ChangedFirst::Local } else { ChangedFirst::Remote }
 }
 
 impl LocalState {

@@ -12,6 +12,8 @@ pub enum PlainRemoteError {
     Storage(#[from] storage::Error),
     #[error("{address} is not a remote: it has no readable object stvc-remote/…")]
     NoRemote { address: String },
+    #[error("the remote {address} is not there any more")]
+    Gone { address: String },
     #[error("{address} has no snapshots yet")]
     Empty { address: String },
     #[error("{address} is already a remote of this store, with the name {name:?}")]
@@ -70,6 +72,9 @@ impl PlainRemoteError {
             Self::NoRemote { address } => {
                 format!("run `stvc remote add {}` to create the remote", shell(address)).into()
             }
+            Self::Gone { .. } => unchanged(
+                "connect the drive, or wait until the folder is synchronised; if the remote was deleted, run `stvc remote remove` and `stvc remote add`",
+            ),
             Self::Empty { .. } => "run `stvc sync` on a device that has snapshots".into(),
             Self::NotAdded { address } => {
                 unchanged(format!("run `stvc remote add {}` first", shell(address)))

@@ -15,7 +15,7 @@ use super::local_state::{LocalState, Role, StateFolder};
 use super::opened::{OpenedRemote, TemporaryStore};
 use super::place::open_storage;
 use super::registry::{self, Remote};
-use super::{PlainRemoteError, pack_objects};
+use super::{PlainRemoteError, pack_objects, remote_object};
 use crate::engine::copies::chosen_refs::{Refs, ours};
 use crate::engine::device::Device;
 use crate::engine::{self, Workspace};
@@ -106,6 +106,10 @@ impl Session {
             if let Some((device, number)) = parse_name(&listed.name) {
                 listing.entry(device.to_owned()).or_default().insert(number);
             }
+        }
+        // Never write to a folder in which a drive is not mounted at the moment.
+        if listing.is_empty() && !remote_object::has(&*self.storage, self.key.id())? {
+            return Err(PlainRemoteError::Gone { address: self.address.clone() });
         }
         self.report_rollbacks(&listing);
         self.heard.clear();

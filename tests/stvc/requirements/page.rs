@@ -40,7 +40,7 @@ fn tests() -> BTreeSet<String> {
 
 /// Returns the requirements in a test's name.
 fn covered(test: &str) -> Vec<u32> {
-    test.split("req_").skip(1).filter_map(|rest| rest.get(..2)?.parse().ok()).collect()
+    test.split("req_").skip(1).filter_map(|rest| rest.split('_').next()?.parse().ok()).collect()
 }
 
 #[test]
