@@ -140,7 +140,7 @@ export function translateError({ code = "", message }) {
 
 /**
  * Tells when the last sync succeeded, or why it failed.
- * @param {{ succeeded?: string?, failure?: { code: string, message: string }? }} sync
+ * @param {Record<string, any>} sync
  */
 export function describeSync({ succeeded, failure }) {
   if (failure) return t("syncFailed", { why: translateError(failure) });
