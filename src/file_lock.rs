@@ -7,6 +7,23 @@
 
 use std::fs::File;
 use std::io;
+use std::time::{Duration, Instant};
+
+/// Time between two attempts to acquire a lock.
+const INTERVAL: Duration = Duration::from_millis(20);
+
+/// Acquires the exclusive lock, waiting up to `patience`. Returns `false` if another process still
+/// holds the lock.
+pub fn lock_within(file: &File, patience: Duration) -> io::Result<bool> {
+    let deadline = Instant::now() + patience;
+    loop {
+        let is_acquired = try_lock(file)?;
+        if is_acquired || Instant::now() >= deadline {
+            return Ok(is_acquired);
+        }
+        std::thread::sleep(INTERVAL);
+    }
+}
 
 /// Acquires the exclusive lock. Returns `false` if another process holds the lock.
 pub fn try_lock(file: &File) -> io::Result<bool> {

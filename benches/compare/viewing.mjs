@@ -36,7 +36,8 @@ async function fresh() {
 async function painted(page, url, selector) {
   const begin = performance.now();
   await page.goto(url, { waitUntil: "commit" });
-  await page.waitForSelector(selector);
+  // A lane without height, a straight line, is invisible to Playwright.
+  await page.waitForSelector(selector, { state: "attached" });
   await page.evaluate(
     () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
   );
@@ -129,7 +130,7 @@ const page = await again();
 await painted(page, `${origin}/#/tree`, "svg .lane");
 measured.map_frame = await frames(page, () =>
   page.evaluate(async () => {
-    const sheet = document.querySelector(".sheet");
+    const sheet = document.querySelector(".canvas");
     for (let n = 0; n < 120; n++) {
       sheet.scrollLeft += 37;
       sheet.scrollTop += n % 20 < 10 ? 30 : -30;

@@ -117,7 +117,7 @@ requests! {
     "groups" Read Groups(IgnoredAny) []
     "graph" Read Graph(graph::Options) [timeline, lanes_only, scenes, first, count]
     "log" Read Log(Log) [timeline, message, first, count]
-    "show" Read Show(Show) [snapshot]
+    "show" Read Show(Show) [snapshot, brief]
     "messages" Read Messages(read::Options) [snapshot, first, count]
     "picture" Read Picture(picture::AttachmentOptions) [snapshot, blake3]
     "portrait" Read Portrait(picture::PortraitOptions) [character]
@@ -144,6 +144,9 @@ pub(super) struct Log {
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Show {
     pub snapshot: String,
+    /// Do not read and validate the files.
+    #[serde(default)]
+    pub brief: bool,
 }
 
 #[derive(Clone, Debug, Deserialize)]

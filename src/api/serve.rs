@@ -4,8 +4,10 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::background_jobs::BackgroundJobs;
-use super::request::{Arguments, Backup, Doctor, Log, Page, Refusal, Request, Rights, Sync, Tag};
-use crate::archive::diff::Part;
+use super::request::{
+    Arguments, Backup, Doctor, Log, Page, Refusal, Request, Rights, Show, Sync, Tag,
+};
+use crate::archive::diff::Change;
 use crate::engine::Workspace;
 use crate::engine::copies::last_sync;
 use crate::json_output::answers;
@@ -72,14 +74,13 @@ impl Answer {
         answer
     }
 
-    /// Returns the answer to `diff`: a page of the changes of one part, or of all.
+    /// Returns the answer to `diff`: a page of these changes, or only their number.
     pub(super) fn of_comparison(
         comparison: &Comparison,
-        only: Option<Part>,
+        changes: Vec<Change<'_>>,
         stat: bool,
         page: Page,
     ) -> Self {
-        let changes = comparison.changes(only);
         let (total, listed) = (changes.len(), page.first..page.end());
         let mut answer = Self::default();
         answer.add_answer(&answers::Diffed { comparison, changes, stat, listed });
@@ -149,7 +150,12 @@ impl Answer {
                 self.page(&report, page);
                 self.more_than(page, report.total);
             }
-            Arguments::Show(asked) => self.add_answer(&show::show(workspace, &asked.snapshot)?),
+            Arguments::Show(Show { snapshot, brief: true }) => {
+                self.add_answer(&show::brief(workspace, &snapshot)?)
+            }
+            Arguments::Show(Show { snapshot, .. }) => {
+                self.add_answer(&show::show(workspace, &snapshot)?)
+            }
             Arguments::Messages(options) => {
                 let messages = Some(page.first..=page.end() - 1);
                 let report = read::read(workspace, &read::Options { messages, ..options })?;
@@ -176,7 +182,8 @@ impl Answer {
             }
             Arguments::Diff(options) => {
                 let comparison = diff::diff(workspace, &options)?;
-                *self = Self::of_comparison(&comparison, options.only, options.stat, page);
+                let changes = comparison.changes(options.only);
+                *self = Self::of_comparison(&comparison, changes, options.stat, page);
             }
             Arguments::Search(options) => {
                 let options = search::Options { limit: Some(page.end()), ..options };

@@ -43,7 +43,7 @@ pub(crate) use pack_order::{Referenced, all_objects, new_versions, readable_beyo
 pub use problem::{AttachmentLoss, LossCause, Problem, Problems, Severity};
 pub(crate) use reach::Reach;
 pub use rebuild_files::Contents;
-pub(crate) use rebuild_files::{Tree, first_message, read_manifest};
+pub(crate) use rebuild_files::{Tree, first_message, read_manifest, rebuild_pair};
 pub(crate) use snapshot::{
     Ancestry, NewSnapshot, branch, id_and_time, id_if_any, is_branch, moved, with_fork,
     with_parent_until,

@@ -1,12 +1,13 @@
 //! Rebuilds the files of a snapshot from its tree, byte for byte.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::cut_file::{Filled, StoredCard};
 use super::layout::{self, CutFile, Layout, LayoutNotes};
 use super::manifest::{FileRecord, Manifest};
 use super::problem::Problem;
-use super::{Attachment, Error, Result, Role, attachment_tree};
+use super::{Attachment, Error, Result, Role, Snapshot, attachment_tree};
 use crate::parallel::{cores, in_parts};
 use crate::st::{self, BoundBook, FileAt, LibraryPath, TimelineFiles, TimelineName};
 use crate::store::{Kind, Mode, ObjectId, Reader};
@@ -153,12 +154,27 @@ impl Tree {
         &self,
         reader: &Reader,
     ) -> Result<(Contents, LayoutNotes)> {
+        self.materialise_part(reader, 0..self.messages.len())
+    }
+
+    /// Rebuilds the files, but of the messages reads only those in `read`. In place of each other
+    /// message, the chat has the id of the message's object.
+    pub(super) fn materialise_part(
+        &self,
+        reader: &Reader,
+        read: Range<usize>,
+    ) -> Result<(Contents, LayoutNotes)> {
         let mut layout = Layout { reader, notes: self.noticed.clone() };
         let timeline = TimelineName::parse(&self.manifest.timeline);
         let timeline = timeline.map_err(|error| self.incomplete(&error.to_string()))?;
         let mut files = TimelineFiles::alone(&timeline, Vec::new());
         for record in &self.manifest.files {
-            let bytes = self.rebuild_and_notice(&mut layout, record)?;
+            let bytes = match record.role {
+                Role::Chat if read != (0..self.messages.len()) => {
+                    self.rebuild_part_of_chat(reader, record, read.clone())?
+                }
+                _ => self.rebuild_and_notice(&mut layout, record)?,
+            };
             let path = record.library_path(&self.manifest.timeline);
             let path = path.map_err(|problem| self.incomplete(&problem.to_string()))?;
             match record.role {
@@ -239,14 +255,7 @@ impl Tree {
         // has no line feed. The limit prevents a forged chat that repeats one large message from
         // exhausting memory.
         let room = AtomicU64::new(record.bytes.saturating_add(1));
-        let take = |line: &[u8]| {
-            let took = line.len() as u64 + 1;
-            let left = |room: u64| room.checked_sub(took);
-            match room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left) {
-                Ok(_) => Ok(()),
-                Err(_) => Err(self.differs(record)),
-            }
-        };
+        let take = |line: &[u8]| self.take_room(&room, line, record);
         let mut parts = read_lines(reader, &lines, promised, trust, &take)?.into_iter();
         let mut chat = parts.next().unwrap_or_default();
         for part in parts {
@@ -256,6 +265,43 @@ impl Tree {
         Ok(chat)
     }
 
+    fn rebuild_part_of_chat(
+        &self,
+        reader: &Reader,
+        record: &FileRecord,
+        read: Range<usize>,
+    ) -> Result<Vec<u8>> {
+        let room = AtomicU64::new(record.bytes.saturating_add(1));
+        let mut chat = Vec::new();
+        let mut buffer = Vec::new();
+        if let Some(header) = self.header {
+            let line = reader.read(header, Kind::Blob, &mut buffer)?;
+            self.take_room(&room, line, record)?;
+            chat.extend_from_slice(line);
+        }
+        for (n, id) in self.messages.iter().enumerate() {
+            if self.header.is_some() || n > 0 {
+                chat.push(b'\n');
+            }
+            if read.contains(&n) {
+                let line = reader.read(*id, Kind::Blob, &mut buffer)?;
+                self.take_room(&room, line, record)?;
+                chat.extend_from_slice(line);
+            } else {
+                chat.extend_from_slice(id.to_string().as_bytes());
+            }
+        }
+        Ok(chat)
+    }
+
+    /// Subtracts the length of a line from the rest of the chat's length.
+    fn take_room(&self, room: &AtomicU64, line: &[u8], record: &FileRecord) -> Result<()> {
+        let took = line.len() as u64 + 1;
+        let left = |room: u64| room.checked_sub(took);
+        let taken = room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left);
+        taken.map(drop).map_err(|_| self.differs(record))
+    }
+
     fn differs(&self, record: &FileRecord) -> Error {
         Error::Differs { tree: self.id, path: record.path.clone() }
     }
@@ -263,6 +309,25 @@ impl Tree {
     fn incomplete(&self, why: &str) -> Error {
         Error::Incomplete { tree: self.id, why: why.into() }
     }
+}
+
+/// Rebuilds two snapshots for a comparison. Lines at the start and at the end that both chats have
+/// are not read: in place of a line, both chats have the id of its object.
+pub fn rebuild_pair(reader: &Reader, before: &Snapshot, after: &Snapshot) -> Result<[Contents; 2]> {
+    let [old, new] = [Tree::open(reader, before.tree)?, Tree::open(reader, after.tree)?];
+    let is_equal = |(a, b): &(&ObjectId, &ObjectId)| a == b;
+    let has_headers = old.header.is_some() && new.header.is_some();
+    let (mut head, mut tail) = (0, 0);
+    // Without a header, the first line of the chat decides whether it is one.
+    if has_headers {
+        head = old.messages.iter().zip(&new.messages).take_while(is_equal).count();
+        let (before, after) = (old.messages[head..].iter(), new.messages[head..].iter());
+        tail = before.rev().zip(after.rev()).take_while(is_equal).count();
+    }
+    let part = |tree: &Tree| -> Result<Contents> {
+        Ok(tree.materialise_part(reader, head..tree.messages.len() - tail)?.0)
+    };
+    Ok([part(&old)?, part(&new)?])
 }
 
 /// Reads only the manifest. Two objects are read, however long the chat is.

@@ -10,7 +10,7 @@ use super::restore;
 use super::story::StoryArgs;
 use super::wording::{clean, count, cut, fork_point, recap, short, size};
 use stvc::library::User;
-use stvc::verbs::show::Report;
+use stvc::verbs::show::{Report, ShownMoment};
 use stvc::{Workspace, verbs};
 
 #[derive(Debug, clap::Args)]
@@ -81,17 +81,17 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
 }
 
 fn print(report: &Report, out: &mut Output) {
-    let snapshot = &report.snapshot;
+    let ShownMoment { snapshot, timeline, manifest, book, at, tags, .. } = &report.shown;
     let field = |key: &str, value: String| format!("{} {value}", dim(format!("{key:<10}")));
     out.line(field("snapshot", paint(STYLES.id, snapshot.id)));
     out.line(field("timeline", bold_name(&snapshot.timeline)));
-    if report.timeline != snapshot.timeline {
-        out.line(field("now", bold_name(&report.timeline)));
+    if *timeline != snapshot.timeline {
+        out.line(field("now", bold_name(timeline)));
     }
     out.line(field("created", out.clock.both(snapshot.time)));
     out.line(field("subject", clean(&snapshot.subject)));
-    if !report.tags.is_empty() {
-        let tags: Vec<_> = report.tags.iter().map(|tag| paint(STYLES.tag, clean(tag))).collect();
+    if !tags.is_empty() {
+        let tags: Vec<_> = tags.iter().map(|tag| paint(STYLES.tag, clean(tag))).collect();
         out.line(field("tags", tags.join(", ")));
     }
     out.line(field("kind", clean(snapshot.kind.as_str())));
@@ -103,7 +103,7 @@ fn print(report: &Report, out: &mut Output) {
         let fork = snapshot.fork_at.map(|at| format!(" ({})", fork_point(at)));
         out.line(field("previous", format!("{parent}{}", fork.unwrap_or_default())));
     }
-    match report.at {
+    match at {
         Some(at) if report.origin.is_some() => {
             let shown = format!("message #{at}, reconstructed: no snapshot was created then");
             out.line(field("at", shown));
@@ -113,16 +113,16 @@ fn print(report: &Report, out: &mut Output) {
         }
         _ => {}
     }
-    for file in &report.contents.manifest.files {
+    for file in &manifest.files {
         let path = format!("{} ({})", clean(&file.path), size(file.bytes));
         out.line(field(file.role.as_str(), path));
     }
-    if let Some(book) = &report.book {
+    if let Some(book) = book {
         let taken = out.clock.both(book.time);
         let shown = format!("changed later: snapshot {}, created {taken}", short(book.id));
         out.line(field("", shown));
     }
-    if let Some(state) = &report.contents.manifest.checkpoint {
+    if let Some(state) = &manifest.checkpoint {
         out.line(field("recap", recap(state)));
         if !state.queue_was_empty {
             let active = count(state.active_operations, "operation");

@@ -3,8 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
+use super::owner_of_snapshot::Owners;
 use crate::archive::{Result, Snapshot, SnapshotId, branch};
 use crate::parallel::{cores, each};
 use crate::st::TimelineName;
@@ -18,6 +19,7 @@ pub struct History {
     tags: BTreeMap<String, SnapshotId>,
     /// Refs that cannot be read, and refs and commits that point to an unreadable commit.
     pub broken: Vec<Unreadable>,
+    owners: OnceLock<Owners>,
 }
 
 /// Returns the latest snapshot of every timeline. Reads one commit per branch, and skips unreadable
@@ -108,7 +110,7 @@ impl History {
         let snapshots: HashMap<_, _> = snapshots.collect();
         let heads = heads.iter().filter_map(|id| snapshots.get(id));
         let heads = heads.map(|head| (head.timeline.clone(), head.id)).collect();
-        Self { snapshots, heads, tags, broken: Vec::new() }
+        Self { snapshots, heads, tags, ..Self::default() }
     }
 
     /// Loads all snapshots that are reachable from branches and tags.
@@ -145,7 +147,13 @@ impl History {
         self.read_from(store, &tips)
     }
 
+    /// Returns the timelines that own the snapshots today.
+    pub(crate) fn owners(&self) -> &Owners {
+        self.owners.get_or_init(|| Owners::of(self))
+    }
+
     fn read_from(&mut self, store: &Store, tips: &[(RefName, ObjectId)]) -> Result<()> {
+        self.owners = OnceLock::new();
         let known = self.snapshots.keys().map(|id| id.0).collect();
         let seen = Mutex::new(known);
         let tips = tips.iter().map(|(name, id)| (*id, FollowedFrom::By(name.clone())));

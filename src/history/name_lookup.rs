@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::path::Path;
 
-use super::owner_of_snapshot::Owners;
 use super::{Error, History, Result};
 use crate::archive::{Snapshot, SnapshotId};
 use crate::similar::similar;
@@ -79,7 +78,7 @@ pub fn timeline<H: Deref<Target = History>>(
 /// with the first fork. If the names have no such timeline, the error lists them with the most
 /// recently saved first.
 fn parent_of_all(text: &str, names: &[&TimelineName], history: &History) -> Result<TimelineName> {
-    let owners = Owners::of(history);
+    let owners = history.owners();
     let descends_from = |name: &TimelineName, ancestor: &TimelineName| {
         let head = history.head(name);
         head.is_some_and(|head| {

@@ -7,22 +7,28 @@ use super::History;
 use crate::archive::{Snapshot, SnapshotId};
 use crate::st::TimelineName;
 
+/// The owners of all snapshots on branches. See [`History::owners`].
+#[derive(Default)]
 pub(crate) struct Owners {
-    own: HashMap<SnapshotId, TimelineName>,
+    timelines: Vec<TimelineName>,
+    /// Maps each snapshot to the index of its owner in `timelines`.
+    own: HashMap<SnapshotId, usize>,
     /// Maps each former name that no branch has any more to the current name of the timeline.
     renamed: HashMap<TimelineName, TimelineName>,
 }
 
 impl Owners {
-    pub(crate) fn of(history: &History) -> Self {
-        let mut owners = Self { own: HashMap::new(), renamed: HashMap::new() };
+    pub(super) fn of(history: &History) -> Self {
+        let mut owners = Self::default();
         // After a rename on another device, two branches may share snapshots. The newer branch owns
         // them.
         let mut heads: Vec<_> = history.heads().collect();
         heads.sort_by_key(|(_, head)| (head.sequence, head.id));
         for (name, head) in heads {
+            let number = owners.timelines.len();
+            owners.timelines.push(name.clone());
             for snapshot in history.own(head).0 {
-                owners.own.insert(snapshot.id, name.clone());
+                owners.own.insert(snapshot.id, number);
                 let former = snapshot.renamed_from.iter().chain([&snapshot.timeline]);
                 for former in former.filter(|former| history.head(former).is_none()) {
                     owners.renamed.insert(former.clone(), name.clone());
@@ -42,7 +48,7 @@ impl Owners {
     ) -> &'a TimelineName {
         let mut at = snapshot;
         loop {
-            if let Some(owner) = self.own.get(&at.id) {
+            if let Some(owner) = self.by_branch(at) {
                 return owner;
             }
             match at.parents.first().and_then(|parent| history.get(*parent)) {
@@ -79,6 +85,10 @@ impl Owners {
     /// recorded name.
     pub(crate) fn of_snapshot<'a>(&'a self, snapshot: &'a Snapshot) -> &'a TimelineName {
         let by_name = || self.renamed.get(&snapshot.timeline);
-        self.own.get(&snapshot.id).or_else(by_name).unwrap_or(&snapshot.timeline)
+        self.by_branch(snapshot).or_else(by_name).unwrap_or(&snapshot.timeline)
+    }
+
+    fn by_branch(&self, snapshot: &Snapshot) -> Option<&TimelineName> {
+        Some(&self.timelines[*self.own.get(&snapshot.id)?])
     }
 }

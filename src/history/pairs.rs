@@ -9,7 +9,9 @@ use std::collections::BTreeSet;
 
 use super::book_history::bound_to;
 use super::{History, Result};
-use crate::archive::{Blake3, Kind, Manifest, Role, Snapshot, SnapshotId, read_manifest};
+use crate::archive::{
+    Blake3, FileRecord, Kind, Manifest, Role, Snapshot, SnapshotId, read_manifest,
+};
 use crate::st::{Category, TimelineName};
 use crate::store::{Reader, Sequence, Store, unless_lost};
 
@@ -325,10 +327,16 @@ impl<'h> Pairs<'h> {
 /// Returns the hash of the lorebook in a snapshot of a chat or of a lorebook. `None` if the
 /// snapshot has no lorebook, or its manifest is lost.
 pub(crate) fn book_hash(reader: &Reader, snapshot: &Snapshot) -> Result<Option<Blake3>> {
+    Ok(book_record(reader, snapshot)?.map(|record| record.blake3))
+}
+
+/// Returns the record of the lorebook in a snapshot of a chat or of a lorebook. `None` if the
+/// snapshot has no lorebook, or its manifest is lost.
+pub(crate) fn book_record(reader: &Reader, snapshot: &Snapshot) -> Result<Option<FileRecord>> {
     let manifest = unless_lost(read_manifest(reader, snapshot.tree))?;
     let record = |manifest: Manifest| {
         let role = if snapshot.timeline.is_chat() { Role::Lorebook } else { manifest.main_role() };
-        manifest.file(role).map(|record| record.blake3)
+        manifest.file(role).cloned()
     };
     Ok(manifest.and_then(record))
 }

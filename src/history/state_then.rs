@@ -6,7 +6,7 @@ use super::moment::{Book, MessageLimit, Moment};
 use crate::archive::{self, Contents, Problems, Rebuilt, Snapshot};
 use crate::rules::{Code, Finding, Level};
 use crate::st::{self, BoundBook, TimelineFiles, TimelineName};
-use crate::store::Store;
+use crate::store::{Reader, Store};
 use crate::words::short;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,29 +34,52 @@ impl StateThen {
     pub(crate) fn rebuild(store: &Store, moment: &Moment, need: NeedBook) -> Result<Self> {
         let reader = store.reader();
         let rebuilt = archive::rebuild(&reader, &moment.snapshot)?;
-        let mut state = Self::of(moment.snapshot.clone(), rebuilt);
+        Self::of(moment.snapshot.clone(), rebuilt).with_book(&reader, moment, need)
+    }
+
+    /// Rebuilds two moments for a comparison. If possible, lines that both chats have at the start
+    /// and at the end are not read: see [`archive::rebuild_pair`].
+    pub(crate) fn rebuild_pair(
+        store: &Store,
+        moments: [&Moment; 2],
+        need: NeedBook,
+    ) -> Result<[Self; 2]> {
+        let [before, after] = moments;
+        if moments.iter().any(|moment| matches!(moment.upto, MessageLimit::Cut(_))) {
+            return Ok([Self::rebuild(store, before, need)?, Self::rebuild(store, after, need)?]);
+        }
+        let reader = store.reader();
+        let [old, new] = archive::rebuild_pair(&reader, &before.snapshot, &after.snapshot)?;
+        let state = |contents, moment: &Moment| {
+            let rebuilt = Rebuilt { contents, problems: Problems::default() };
+            Self::of(moment.snapshot.clone(), rebuilt).with_book(&reader, moment, need)
+        };
+        Ok([state(old, before)?, state(new, after)?])
+    }
+
+    fn with_book(mut self, reader: &Reader, moment: &Moment, need: NeedBook) -> Result<Self> {
         match (moment.upto, &moment.book) {
             (MessageLimit::Cut(at), book) => {
                 let mut source = Some(book).filter(|_| need != NeedBook::No);
                 if let (Book::Unknown(finding), NeedBook::IfKnown) = (book, need) {
-                    state.findings.push(Finding { level: Level::Warning, ..(**finding).clone() });
+                    self.findings.push(Finding { level: Level::Warning, ..(**finding).clone() });
                     source = None;
                 }
-                let made = make(&reader, &state.contents.files, at, source)?;
-                state.contents.files = made.files;
-                state.origin = Some(made.origin);
-                state.findings.extend(made.findings);
+                let made = make(reader, &self.contents.files, at, source)?;
+                self.contents.files = made.files;
+                self.origin = Some(made.origin);
+                self.findings.extend(made.findings);
             }
-            (_, Book::Snapshot(from)) if need != NeedBook::No => match read_book(&reader, from)? {
+            (_, Book::Snapshot(from)) if need != NeedBook::No => match read_book(reader, from)? {
                 Some(bytes) => {
-                    put_book(&mut state.contents.files, bytes);
-                    state.book_of = Some(from.clone());
+                    put_book(&mut self.contents.files, bytes);
+                    self.book_of = Some(from.clone());
                 }
-                None => state.findings.push(older_book(&state.snapshot, from)),
+                None => self.findings.push(older_book(&self.snapshot, from)),
             },
             _ => {}
         }
-        Ok(state)
+        Ok(self)
     }
 
     /// Renames the files to the current name of their timeline, before they are written to the

@@ -8,7 +8,7 @@ use crate::archive::{AttachmentsRecord, FileRecord, Snapshot, SnapshotId};
 use crate::auto_recap::CheckpointState;
 use crate::st::TimelineName;
 use crate::verbs::log::LoggedSnapshot;
-use crate::verbs::show;
+use crate::verbs::show::ShownMoment;
 
 /// The line of a snapshot. Commands add fields of their own.
 #[derive(Serialize)]
@@ -76,16 +76,16 @@ impl<'a> SnapshotLine<'a> {
         line
     }
 
-    pub(super) fn shown(report: &'a show::Report) -> Self {
+    pub(super) fn shown(shown: &'a ShownMoment) -> Self {
         let more = SnapshotDetails::Shown {
-            at: report.at,
-            files: &report.contents.manifest.files,
-            attachments: report.contents.manifest.attachments.as_ref(),
-            state: report.contents.manifest.checkpoint.as_ref(),
-            timeline_now: &report.timeline,
-            moment: &report.moment,
-            lorebook_snapshot: report.book.as_ref().map(|book| book.id),
+            at: shown.at,
+            files: &shown.manifest.files,
+            attachments: shown.manifest.attachments.as_ref(),
+            state: shown.manifest.checkpoint.as_ref(),
+            timeline_now: &shown.timeline,
+            moment: &shown.moment,
+            lorebook_snapshot: shown.book.as_ref().map(|book| book.id),
         };
-        Self { tags: &report.tags, more: Some(more), ..Self::new(&report.snapshot) }
+        Self { tags: &shown.tags, more: Some(more), ..Self::new(&shown.snapshot) }
     }
 }

@@ -50,7 +50,7 @@ export async function compare(place, [older, newer]) {
   early?.catch(() => {});
   const show = (/** @type {string | undefined} */ moment) =>
     moment
-      ? ask("show", { snapshot: moment }).then(
+      ? ask("show", { snapshot: moment, brief: true }).then(
           (answer) => linesOf(answer, "snapshot")[0],
           () => undefined,
         )

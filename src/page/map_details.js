@@ -171,8 +171,8 @@ async function showChanges({ dot, previous }, target, isCurrent) {
   const { snapshot } = dot;
   /** @type {import("./dom.js").Child[]} */
   const parts = [];
-  if (canAnswer("show", { snapshot })) {
-    const [line] = linesOf(await ask("show", { snapshot }), "snapshot");
+  if (canAnswer("show", { snapshot, brief: true })) {
+    const [line] = linesOf(await ask("show", { snapshot, brief: true }), "snapshot");
     const note = line ? shorten(noteOf(line)) : "";
     if (note) parts.push(el("q", { class: "note" }, note), " ");
   }

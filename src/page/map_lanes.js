@@ -97,7 +97,7 @@ export class MapLanes {
   async findDot(snapshot) {
     if (!snapshot) return null;
     if (!this.timeline) {
-      const [line] = await ask("show", { snapshot }).then(
+      const [line] = await ask("show", { snapshot, brief: true }).then(
         (answer) => linesOf(answer, "snapshot"),
         () => [],
       );

@@ -32,7 +32,7 @@ const SLIDER_DEBOUNCE = 60;
 
 /** @type {import("./main.js").Place} */
 export async function reader(place, [requested], query) {
-  const first = linesOf(await ask("show", { snapshot: requested }), "snapshot")[0];
+  const first = linesOf(await ask("show", { snapshot: requested, brief: true }), "snapshot")[0];
   if (first.at !== undefined) first.messages = first.at + 1;
   const timeline = first.timeline_now ?? first.timeline;
   const showsChat = isChat(timeline);
@@ -220,8 +220,8 @@ export async function reader(place, [requested], query) {
   /** Shows the attachments of a chat, or the files of a timeline without text. */
   async function drawFiles(/** @type {Line} */ snapshot) {
     const moment = momentOf(snapshot);
-    if (!canAnswer("show", { snapshot: moment })) return;
-    const [line] = linesOf(await ask("show", { snapshot: moment }), "snapshot");
+    if (!canAnswer("show", { snapshot: moment, brief: true })) return;
+    const [line] = linesOf(await ask("show", { snapshot: moment, brief: true }), "snapshot");
     if (momentOf(snapshots[position]) !== moment) return;
     const size = (/** @type {Line} */ of) => formatSize(Number(of.bytes) || 0);
     const row = (/** @type {Line} */ file) =>

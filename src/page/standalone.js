@@ -30,6 +30,7 @@ export const LANES = 200;
 
 /** @type {Stored | null} */
 const stored = JSON.parse(document.getElementById("answers")?.textContent ?? "null");
+stored?.lines.forEach(withEmptyFields);
 
 export const isStandalone = stored !== null;
 
@@ -38,6 +39,17 @@ export const isStandalone = stored !== null;
  * swipes, hidden messages, dates or names of lorebooks.
  */
 export const isStory = stored?.extent === "story";
+
+/**
+ * Adds the fields of a message that the file omits: empty lists, and the text that is also a swipe.
+ * @param {Line} line
+ */
+function withEmptyFields(line) {
+  if (line.type !== "message") return;
+  line.swipes ??= [];
+  line.attachments ??= [];
+  line.text ??= line.swipes[line.swipe] ?? "";
+}
 
 /** Returns the lines of the file that have the name of a group. */
 export function groupLines() {

@@ -5,7 +5,7 @@
 
 use std::fs::{self, File};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -53,16 +53,9 @@ impl Store {
         durable::create_dir_all(&dir).map_err(Error::io(&dir))?;
         let path = dir.join("lock");
         let file = durable::open_to_lock(&path).map_err(Error::io(&path))?;
-        let deadline = Instant::now() + patience;
-        loop {
-            if file_lock::try_lock(&file).map_err(Error::io(&path))? {
-                break;
-            }
-            if Instant::now() >= deadline {
-                let holder = self.holder_in_words();
-                return Err(Error::Locked { path: self.git_dir.clone(), holder });
-            }
-            std::thread::sleep(Duration::from_millis(20));
+        if !file_lock::lock_within(&file, patience).map_err(Error::io(&path))? {
+            let holder = self.holder_in_words();
+            return Err(Error::Locked { path: self.git_dir.clone(), holder });
         }
         let holder_path = self.private(HOLDER);
         let was_killed = fs::metadata(&holder_path).is_ok_and(|found| found.len() > 0);

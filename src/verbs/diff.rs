@@ -75,17 +75,55 @@ impl Compared {
 struct LoadedFiles {
     files: TimelineFiles,
     card: Option<OpenCard>,
+    findings: Vec<Finding>,
 }
 
-impl From<TimelineFiles> for LoadedFiles {
-    fn from(files: TimelineFiles) -> Self {
+impl LoadedFiles {
+    fn of(files: TimelineFiles, findings: Vec<Finding>) -> Self {
         let is_card = files.timeline.category() == Category::Card;
         let card = is_card.then(|| OpenCard::of(&files.main.bytes));
-        Self { files, card }
+        Self { files, card, findings }
+    }
+
+    fn load(store: &Store, moment: &Moment, need: NeedBook) -> Result<Self> {
+        Ok(StateThen::rebuild(store, moment, need)?.into())
     }
 }
 
+impl From<StateThen> for LoadedFiles {
+    fn from(then: StateThen) -> Self {
+        Self::of(then.contents.files, then.findings)
+    }
+}
+
+/// Compares two moments. The newer state is complete if `before` is `None`; otherwise lines that
+/// both chats have at the start and at the end are not read.
+pub(crate) fn moments(
+    store: &Store,
+    before: Option<&Moment>,
+    after: &Moment,
+    need: NeedBook,
+) -> Result<Comparison> {
+    let (old, new) = match before {
+        Some(before) => {
+            let [old, new] = StateThen::rebuild_pair(store, [before, after], need)?;
+            (Some(old.into()), new.into())
+        }
+        None => (None, LoadedFiles::load(store, after, need)?),
+    };
+    Ok(Comparison::of((before, old), (Some(after), new)))
+}
+
 impl Comparison {
+    fn of(
+        (before, old): (Option<&Moment>, Option<LoadedFiles>),
+        (after, new): (Option<&Moment>, LoadedFiles),
+    ) -> Self {
+        let findings = old.iter().chain([&new]).flat_map(|it| it.findings.clone()).collect();
+        let (before, after) = (before.map(Compared::of), after.map(Compared::of));
+        Self { before, after, shared: None, findings, old, new: Some(new) }
+    }
+
     /// Returns the changes of one part, or of all parts if `only` is `None`.
     pub fn changes(&self, only: Option<Part>) -> Vec<Change<'_>> {
         let mut changes = compare(&side(&self.old), &side(&self.new), only);
@@ -109,24 +147,26 @@ fn side(loaded: &Option<LoadedFiles>) -> Side<'_> {
 pub fn diff(workspace: &Workspace, options: &Options) -> Result<Comparison> {
     let store = workspace.open_store()?;
     let (before, after, is_fork) = sides(workspace, options, &store)?;
-    let mut findings = Vec::new();
-    let mut load = |moment: &Moment| -> Result<Option<LoadedFiles>> {
-        let then = StateThen::rebuild(&store, moment, NeedBook::IfKnown)?;
-        findings.extend(then.findings);
-        Ok(Some(then.contents.files.into()))
-    };
-    let old = load(&before)?;
-    let new = match &after {
-        Some(after) => load(after)?,
+    let need = NeedBook::IfKnown;
+    match after {
+        Some(after) if !is_fork => moments(&store, Some(&before), &after, need),
+        Some(after) => {
+            let old = LoadedFiles::load(&store, &before, need)?;
+            let new = LoadedFiles::load(&store, &after, need)?;
+            let mut comparison = Comparison::of((Some(&before), Some(old)), (Some(&after), new));
+            let shared = side(&comparison.old).shared_with(&side(&comparison.new));
+            comparison.shared = Some(shared);
+            Ok(comparison)
+        }
         None => {
+            let old = LoadedFiles::load(&store, &before, need)?;
             let library = workspace.library()?;
             let groups = library.scan()?.groups;
-            Some(st::capture(&library, &groups, &before.timeline, &Disk)?.files.into())
+            let new = st::capture(&library, &groups, &before.timeline, &Disk)?.files;
+            let new = LoadedFiles::of(new, Vec::new());
+            Ok(Comparison::of((Some(&before), Some(old)), (None, new)))
         }
-    };
-    let shared = is_fork.then(|| side(&old).shared_with(&side(&new)));
-    let (before, after) = (Some(Compared::of(&before)), after.as_ref().map(Compared::of));
-    Ok(Comparison { before, after, shared, findings, old, new })
+    }
 }
 
 fn sides(
@@ -172,35 +212,9 @@ pub fn history(
     let moment = names.moment(&options.before)?;
     moment.taken()?;
     let (own, origin) = names.back_from(&moment)?;
-    let load = |moment: &Moment| -> Result<(LoadedFiles, Vec<Finding>)> {
-        let then = StateThen::rebuild(&store, moment, NeedBook::Yes)?;
-        Ok((then.contents.files.into(), then.findings))
-    };
-    let mut new = None;
     for (n, after) in own.iter().enumerate().take(options.limit.unwrap_or(usize::MAX)) {
         let before = own.get(n + 1).or(origin.as_ref());
-        let (loaded, mut findings) = match new {
-            Some(loaded) => (loaded, Vec::new()),
-            None => load(after)?,
-        };
-        let old = match before {
-            Some(before) => {
-                let (old, found) = load(before)?;
-                findings.extend(found);
-                Some(old)
-            }
-            None => None,
-        };
-        let comparison = Comparison {
-            before: before.map(Compared::of),
-            after: Some(Compared::of(after)),
-            shared: None,
-            findings,
-            old,
-            new: Some(loaded),
-        };
-        each(&comparison);
-        new = comparison.old;
+        each(&moments(&store, before, after, NeedBook::Yes)?);
     }
     Ok(())
 }

@@ -11,7 +11,6 @@ use crate::archive::{self, Snapshot, SnapshotId, read_manifest};
 use crate::engine::Workspace;
 use crate::engine::configuration::Configuration;
 use crate::engine::operation::{Operation, RunMode};
-use crate::history::owner_of_snapshot::Owners;
 use crate::history::retention::Policy;
 use crate::history::{History, name_lookup, rewrite_history};
 use crate::progress::Monitor;
@@ -139,7 +138,7 @@ fn wanted(
 /// Returns the snapshots that are never removed: the latest snapshot of each timeline, tagged
 /// snapshots, and fork points.
 fn fixed(history: &History) -> HashSet<SnapshotId> {
-    let owners = Owners::of(history);
+    let owners = history.owners();
     let mut fixed: HashSet<_> = history.heads().map(|(_, head)| head.id).collect();
     fixed.extend(history.tags().map(|(_, id)| id));
     for snapshot in history.iter() {

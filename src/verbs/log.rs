@@ -6,7 +6,6 @@ use serde::Serialize;
 
 use crate::archive::{self, Role, Snapshot};
 use crate::engine::{Workspace, changed_timelines};
-use crate::history::owner_of_snapshot::Owners;
 use crate::history::pairs::{Pair, Pairs, StartBook};
 use crate::history::{self, History, name_lookup};
 use crate::store::{Reader, Store};
@@ -136,7 +135,7 @@ fn of_character<'h>(history: &'h History, text: &str) -> Option<Vec<LogRow<'h>>>
     if chats().any(|name| is_it(Some(name.chat()))) || !chats().any(|name| is_it(name.folder())) {
         return None;
     }
-    let owners = Owners::of(history);
+    let owners = history.owners();
     let is_of = |snapshot: &&Snapshot| is_it(owners.of_snapshot(snapshot).folder());
     Some(history.newest_first().into_iter().filter(is_of).map(LogRow::alone).collect())
 }
@@ -157,7 +156,7 @@ fn of_timeline<'h>(
     };
     let in_line: HashSet<_> = pairs.iter().map(|pair| pair.own.id).collect();
     let mut beside = history.newest_first();
-    let owners = Owners::of(history);
+    let owners = history.owners();
     let is_beside = |snapshot: &Snapshot| {
         snapshot.timeline == name
             && !in_line.contains(&snapshot.id)

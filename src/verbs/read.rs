@@ -1,7 +1,7 @@
 //! Reads the messages of a snapshot as text for a person.
 
 use std::collections::{BTreeSet, HashMap};
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -113,15 +113,29 @@ pub fn read(workspace: &Workspace, options: &Options) -> Result<Report> {
         None => 0..all.len(),
     };
     let with_hidden = options.with_hidden || options.messages.is_some();
-    let total = all.len();
+    let mut report = read_listed(&reader, snapshot, all, wanted)?;
+    if !with_hidden {
+        let before = report.messages.len();
+        report.messages.retain(|message| !message.is_hidden);
+        report.hidden = before - report.messages.len();
+    }
+    Ok(report)
+}
+
+/// Reads the messages with these numbers, of a snapshot whose messages are `all`.
+pub(crate) fn read_listed(
+    reader: &Reader,
+    snapshot: Snapshot,
+    all: &[ObjectId],
+    wanted: Range<usize>,
+) -> Result<Report> {
     let (messages, broken) = Default::default();
-    let mut report = Report { snapshot, messages, total, hidden: 0, broken };
-    let mut files = StoredFiles { reader: &reader, tree: report.snapshot.tree, known: None };
+    let mut report = Report { snapshot, messages, total: all.len(), hidden: 0, broken };
+    let mut files = StoredFiles { reader, tree: report.snapshot.tree, known: None };
     for number in wanted {
-        let found = one(&reader, number, all[number]);
+        let found = one(reader, number, all[number]);
         let found = found.map(|found| found.map(|line| line.shown(&report.snapshot, &mut files)));
         match found {
-            Ok(Some(message)) if message.is_hidden && !with_hidden => report.hidden += 1,
             Ok(message) => report.messages.extend(message),
             Err(error) if error.is_loss() => report.broken.push(format!("#{number}: {error}")),
             Err(error) => return Err(error.into()),

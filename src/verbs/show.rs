@@ -1,9 +1,12 @@
 //! Shows one moment, with its files and its last messages.
 
-use crate::archive::{Manifest, Snapshot, State};
+use crate::archive::{self, FileRecord, Manifest, Role, Snapshot, State};
 use crate::auto_recap;
 use crate::engine::{Workspace, verdict_findings};
+use crate::history::History;
 use crate::history::at_message::Origin;
+use crate::history::moment::{Book, MessageLimit, Moment};
+use crate::history::pairs::book_record;
 use crate::history::state_then::{NeedBook, StateThen};
 use crate::rules::{self, Finding};
 use crate::st::{
@@ -11,9 +14,9 @@ use crate::st::{
 };
 use crate::verbs::Result;
 
-/// One moment in detail.
+/// One moment, without the contents of its files.
 #[non_exhaustive]
-pub struct Report {
+pub struct ShownMoment {
     /// Current name of the timeline. `snapshot` may have a former name.
     pub timeline: TimelineName,
     /// The snapshot that contains the chat of this moment.
@@ -25,12 +28,21 @@ pub struct Report {
     pub book: Option<Snapshot>,
     /// Number of the moment's last message, if the requested name contained a message number.
     pub at: Option<usize>,
+    /// Names of the tags at the snapshot.
+    pub tags: Vec<String>,
+    /// List of the files, with their hashes.
+    pub manifest: Manifest,
+}
+
+/// One moment in detail.
+#[non_exhaustive]
+pub struct Report {
+    /// The moment.
+    pub shown: ShownMoment,
     /// Sources of the chat and the lorebook. `None` if the moment was stored in snapshots and did
     /// not have to be reconstructed.
     pub origin: Option<Origin>,
-    /// Names of the tags at the snapshot.
-    pub tags: Vec<String>,
-    /// Files of the moment, and their parsed contents.
+    /// Parsed contents of the files.
     pub contents: Contents,
     /// Chats that use the lorebook, if the timeline is a lorebook.
     pub used_by: Vec<User>,
@@ -40,8 +52,6 @@ pub struct Report {
 
 /// The contents of a moment's files.
 pub struct Contents {
-    /// List of the files, with their hashes.
-    pub manifest: Manifest,
     /// The last messages with their numbers, oldest first.
     pub last_messages: Vec<(usize, MessageText)>,
     /// Key and title of each lorebook entry.
@@ -73,7 +83,6 @@ pub fn show(workspace: &Workspace, name: &str) -> Result<Report> {
         .filter_map(|(n, line)| Some((n, st::text_of(line)?)));
     let mut last_messages: Vec<_> = texts.take(LAST).collect();
     last_messages.reverse();
-    let tags = history.tags_of(snapshot.id);
     let entries = contents.files.book_bytes().map(titles).unwrap_or_default();
     let mut findings = verdict_findings::all(&snapshot, &moment.timeline, &problems);
     findings.extend(noticed);
@@ -97,19 +106,46 @@ pub fn show(workspace: &Workspace, name: &str) -> Result<Report> {
         (Some(library), Category::Lorebook) => users(library, &moment.timeline.file())?,
         _ => Vec::new(),
     };
-    let at = moment.upto.message();
-    Ok(Report {
-        moment: moment.id(),
-        timeline: moment.timeline,
-        snapshot,
-        book: book_of.map(|book| *book),
-        at,
-        origin,
-        tags,
-        contents: Contents { manifest, last_messages, entries, card },
-        used_by,
-        findings,
-    })
+    let book = book_of.map(|book| *book);
+    let shown = ShownMoment::of(&moment, book, manifest, &history);
+    let contents = Contents { last_messages, entries, card };
+    Ok(Report { shown, origin, contents, used_by, findings })
+}
+
+/// Reads a moment without the contents of its files, which are not validated.
+pub fn brief(workspace: &Workspace, name: &str) -> Result<ShownMoment> {
+    let store = workspace.open_store()?;
+    let moment = workspace.moment(name, &store)?;
+    if let MessageLimit::Cut(_) = moment.upto {
+        // The files of this moment have to be reconstructed.
+        return Ok(show(workspace, name)?.shown);
+    }
+    let reader = store.reader();
+    let mut manifest = archive::read_manifest(&reader, moment.snapshot.tree)?;
+    let mut book = None;
+    if let Book::Snapshot(source) = &moment.book
+        && let Some(record) = book_record(&reader, source)?
+    {
+        manifest.files.retain(|file| file.role != Role::Lorebook);
+        manifest.files.push(FileRecord { role: Role::Lorebook, ..record });
+        manifest.checkpoint = None;
+        book = Some((**source).clone());
+    }
+    Ok(ShownMoment::of(&moment, book, manifest, &*workspace.history(&store)?))
+}
+
+impl ShownMoment {
+    fn of(moment: &Moment, book: Option<Snapshot>, manifest: Manifest, history: &History) -> Self {
+        Self {
+            timeline: moment.timeline.clone(),
+            snapshot: moment.snapshot.clone(),
+            moment: moment.id(),
+            book,
+            at: moment.upto.message(),
+            tags: history.tags_of(moment.snapshot.id),
+            manifest,
+        }
+    }
 }
 
 /// The card fields that users write, in the order of SillyTavern's form.

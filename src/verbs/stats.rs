@@ -80,7 +80,7 @@ const LARGEST: usize = 5;
 pub fn stats(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Report> {
     let store = workspace.open_store()?;
     let history = History::load(&store)?;
-    let owners = Owners::of(&history);
+    let owners = history.owners();
     let left_out = match workspace.library() {
         Ok(library) => left_out::finding(&library, &Include::of(Some(&store)), Some(&store))?,
         Err(_) => None,
@@ -122,7 +122,7 @@ pub fn stats(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Report>
         }
         monitor.advance(1);
     }
-    let stored = shared_bytes(&store, &history, &owners, monitor)?;
+    let stored = shared_bytes(&store, &history, owners, monitor)?;
     for (name, bytes) in stored {
         match name.and_then(|name| shares.get_mut(&name)) {
             Some(share) => share.bytes += bytes,

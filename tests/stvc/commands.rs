@@ -257,7 +257,7 @@ fn snapshot_is_found_by_every_kind_of_name() {
     ];
     let named = |name: &str| {
         let shown = stvc::verbs::show::show(&sandbox.workspace(), name);
-        shown.map(|shown| shown.snapshot.id.to_string())
+        shown.map(|shown| shown.shown.snapshot.id.to_string())
     };
     for name in names {
         let found = sandbox.json(&["show", name]).exits(0).of_type("snapshot").remove(0);

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::Duration;
 
 use crate::common::devices::chats_and_lorebooks;
@@ -222,6 +223,31 @@ fn many_small_packs_are_merged_and_the_old_ones_deleted() {
     assert!(packs(&shared) < 10, "{}", packs(&shared));
     shared.sync(1, 0);
     assert_same(&chats_and_lorebooks(&shared.devices[1]), &chats_and_lorebooks(&shared.devices[0]));
+}
+
+/// The watch and the command line may sync at the same time.
+#[test]
+fn sync_waits_for_another_sync_with_the_same_remote() {
+    let mut shared = Shared::new(1);
+    shared.devices[0].write(A, chat("a", 3, None));
+    shared.sync(0, 0);
+    let sandbox = &shared.devices[0];
+    let remotes = fs::read_dir(sandbox.store().join("stvc/remotes")).unwrap();
+    let folder = remotes.flatten().next().unwrap().path();
+    let lock = fs::File::options().write(true).open(folder.join("lock")).unwrap();
+    lock.lock().unwrap();
+    let refused = sandbox.json(&["sync", "--wait", "0"]).exits(11);
+    assert_eq!(refused.of_type("error")[0]["code"], "remote-in-use");
+
+    sandbox.append(A, &message("a", 4));
+    let before = shared.objects();
+    let mut sync = sandbox.command(&["sync"]).stdout(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(sync.try_wait().unwrap().is_none(), "it did not wait");
+    assert_eq!(shared.objects(), before);
+    drop(lock);
+    assert!(sync.wait().unwrap().success());
+    assert_ne!(shared.objects(), before);
 }
 
 #[test]

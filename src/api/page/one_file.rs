@@ -19,11 +19,15 @@ use crate::archive::message_lives::MessageLists;
 use crate::archive::{Blake3, Snapshot};
 use crate::durable::{self, Existing, Temp};
 use crate::engine::{Workspace, changed_timelines};
+use crate::history::moment::Moment;
+use crate::history::state_then::NeedBook;
 use crate::history::{History, name_lookup};
 use crate::progress::Monitor;
 use crate::st::{Category, TimelineName};
-use crate::store::{self, ObjectId, Store, unless_lost};
-use crate::verbs::{Result, diff};
+use crate::store::{self, ObjectId, Reader, Store, unless_lost};
+use crate::verbs::Result;
+use crate::verbs::diff;
+use crate::verbs::read::{self, SpokenMessage};
 
 /// The timelines to write, and the destination.
 pub struct Options {
@@ -83,10 +87,12 @@ pub fn write(
             monitor.begin("writing the viewer", Some(snapshots as u64));
             let mut page = FilePage {
                 workspace,
+                store: &store,
                 history: &history,
                 timelines: heads.iter().map(|head| head.timeline.as_str()).collect(),
                 snapshots: stories.iter().flatten().map(|it| it.id.to_string()).collect(),
-                lists: MessageLists::new(Store::reader(&store)),
+                reader: store.reader(),
+                lists: MessageLists::new(store.reader()),
                 pages: HashMap::new(),
                 kept: &mut kept,
             };
@@ -142,9 +148,11 @@ fn tail(nonce: &str) -> String {
 
 struct FilePage<'a, 'k> {
     workspace: &'a Workspace,
+    store: &'a Store,
     history: &'a History,
     timelines: HashSet<&'a str>,
     snapshots: HashSet<String>,
+    reader: Reader,
     lists: MessageLists,
     /// Stored pages of messages, by the number of the first one and by their object ids. Most
     /// snapshots share pages with the previous snapshot.
@@ -181,7 +189,7 @@ impl FilePage<'_, '_> {
                 }
                 to_raw_value(&value).ok().filter(|_| is_here)
             }
-            "messages" | "lore" => Some(timeless(line)),
+            "lore" => Some(timeless(line)),
             _ => Some(line),
         }
     }
@@ -220,26 +228,29 @@ impl FilePage<'_, '_> {
         let timeline = head.timeline.as_str();
         self.all("graph", &json!({ "timeline": timeline }), LONG_PAGE)?;
         let stops = self.log(timeline)?;
-        self.keep("show", json!({ "snapshot": timeline }))?;
+        self.keep("show", json!({ "snapshot": timeline, "brief": true }))?;
         let ids: HashSet<_> = story.iter().map(|snapshot| snapshot.id).collect();
         for (tag, id) in self.history.tags() {
             if ids.contains(&id) {
-                self.keep("show", json!({ "snapshot": tag }))?;
+                self.keep("show", json!({ "snapshot": tag, "brief": true }))?;
             }
         }
         let snapshots: HashMap<_, _> = story.iter().map(|it| (it.id.to_string(), it)).collect();
+        let names = self.workspace.names(self.store, None);
+        let moments: Vec<_> = stops.iter().map(|stop| names.moment(stop).ok()).collect();
         for (n, moment) in stops.iter().enumerate() {
             let Some(snapshot) = snapshots.get(chat_of(moment)) else { continue };
             // The viewer derives the answers for chats and lorebooks from the log.
             if !has_text(&head.timeline) {
-                self.keep("show", json!({ "snapshot": moment }))?;
+                self.keep("show", json!({ "snapshot": moment, "brief": true }))?;
             }
             self.messages(moment, snapshot)?;
             if snapshot.lorebook.is_some() || !snapshot.timeline.is_chat() {
                 self.lore(moment)?;
             }
-            if let Some(before) = stops.get(n + 1) {
-                self.diff(before, moment)?;
+            let before = moments.get(n + 1).and_then(Option::as_ref);
+            if let Some(pair) = before.zip(moments[n].as_ref()) {
+                self.diff(pair)?;
             }
             monitor.advance(1);
         }
@@ -247,25 +258,22 @@ impl FilePage<'_, '_> {
     }
 
     /// Stores the counts of the changes between two moments, and the changes of each part.
-    fn diff(&mut self, before: &str, after: &str) -> io::Result<()> {
-        let options = diff::Options {
-            before: before.to_owned(),
-            after: Some(after.to_owned()),
-            ..diff::Options::default()
-        };
+    fn diff(&mut self, (before, after): (&Moment, &Moment)) -> io::Result<()> {
+        let comparison = diff::moments(self.store, Some(before), after, NeedBook::IfKnown);
         // The file has no comparison with a damaged snapshot.
-        let Ok(comparison) = diff::diff(self.workspace, &options) else { return Ok(()) };
+        let Ok(comparison) = comparison else { return Ok(()) };
+        let (before, after) = (before.id(), after.id());
+        let changes = comparison.changes(None);
         let stat = json!({ "before": before, "after": after, "stat": true });
-        let counts = Answer::of_comparison(&comparison, None, true, Page::of(0, PAGE));
+        let counts = Answer::of_comparison(&comparison, changes.clone(), true, Page::of(0, PAGE));
         self.kept.keep("diff", &stat, &counts)?;
         for (part, only) in PARTS {
-            if comparison.changes(Some(part)).is_empty() {
-                continue;
-            }
-            let mut next = Some(0);
+            let own = changes.iter().filter(|change| change.part == part);
+            let own: Vec<_> = own.cloned().collect();
+            let mut next = (!own.is_empty()).then_some(0);
             while let Some(first) = next {
                 let page = Page::of(first, PAGE);
-                let mut answer = Answer::of_comparison(&comparison, Some(part), false, page);
+                let mut answer = Answer::of_comparison(&comparison, own.clone(), false, page);
                 answer.lines = answer.lines.into_iter().map(without_whole_message).collect();
                 let arguments = json!({
                     "before": before, "after": after, "only": only, "first": first, "count": PAGE
@@ -288,14 +296,16 @@ impl FilePage<'_, '_> {
 
     fn messages(&mut self, moment: &str, snapshot: &Snapshot) -> io::Result<()> {
         let list = unless_lost(self.lists.of(snapshot.tree)).map_err(io::Error::other)?;
+        let list = list.unwrap_or_default();
         let mut all = Rows::default();
-        for (n, ids) in list.unwrap_or_default().chunks(PAGE).enumerate() {
+        for (n, ids) in list.chunks(PAGE).enumerate() {
             let first = n * PAGE;
             let key = (first, ids.to_vec());
             if !self.pages.contains_key(&key) {
-                let of = json!({ "snapshot": moment, "first": first, "count": PAGE });
-                let mut lines = self.ask("messages", &of)?.lines;
-                lines.retain(|line| line.get().starts_with("{\"type\":\"message\""));
+                let numbers = first..first + ids.len();
+                let page = read::read_listed(&self.reader, snapshot.clone(), &list, numbers);
+                let page = page.map_err(io::Error::other)?;
+                let lines: Vec<_> = page.messages.iter().filter_map(message_line).collect();
                 let rows = self.kept.rows(&lines)?;
                 self.pages.insert(key.clone(), rows);
             }
@@ -352,16 +362,31 @@ fn chat_of(moment: &str) -> &str {
     moment.split(['+', ':']).next().unwrap_or_default()
 }
 
-/// Removes the fields that name the snapshot from a line, so that snapshots with an equal message
-/// or entry share the line.
+/// Returns the line of a message, without fields that are empty, and without the text if it is a
+/// swipe. The viewer adds them again (`withEmptyFields` in standalone.js).
+fn message_line(message: &SpokenMessage) -> Option<Box<RawValue>> {
+    let Ok(Value::Object(mut fields)) = serde_json::to_value(message) else { return None };
+    let is_empty = |value: &Value| match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::Array(list) => list.is_empty(),
+        _ => false,
+    };
+    fields.retain(|_, value| !is_empty(value));
+    if message.shown.and_then(|shown| message.swipes.get(shown)) == Some(&message.text) {
+        fields.remove("text");
+    }
+    fields.insert("type".into(), "message".into());
+    to_raw_value(&fields).ok()
+}
+
+/// Removes the fields that name the snapshot from the line of a lorebook entry, so that snapshots
+/// with an equal entry share the line.
 fn timeless(line: Box<RawValue>) -> Box<RawValue> {
     let text = line.get();
-    let fields = match text {
-        message if message.starts_with("{\"type\":\"message\"") => ["snapshot", "timeline"],
-        entry if entry.starts_with("{\"type\":\"lore_entry\"") => ["snapshot", "time"],
-        _ => return line,
-    };
-    let without = fields.iter().fold(text.to_owned(), |text, field| without(text, field));
+    if !text.starts_with("{\"type\":\"lore_entry\"") {
+        return line;
+    }
+    let without = ["snapshot", "time"].iter().fold(text.to_owned(), |text, it| without(text, it));
     RawValue::from_string(without).unwrap_or(line)
 }
 
@@ -385,12 +410,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn snapshot_and_timeline_fields_become_null_and_text_is_unchanged() {
-        let line = r#"{"type":"message","snapshot":"abc","timeline":"chats/M/a \"b\" \\","index":1,"text":"\"timeline\":\"x\""}"#;
+    fn snapshot_and_time_of_an_entry_become_null_and_its_text_is_unchanged() {
+        let line =
+            r#"{"type":"lore_entry","snapshot":"abc","time":"a \"b\" \\","text":"\"time\":\"x\""}"#;
         let told = timeless(RawValue::from_string(line.to_owned()).unwrap());
         assert_eq!(
             told.get(),
-            r#"{"type":"message","snapshot":null,"timeline":null,"index":1,"text":"\"timeline\":\"x\""}"#
+            r#"{"type":"lore_entry","snapshot":null,"time":null,"text":"\"time\":\"x\""}"#
         );
+    }
+
+    #[test]
+    fn message_line_omits_empty_fields_and_a_text_that_is_a_swipe() {
+        let message = |swipes: &[&str], shown| SpokenMessage {
+            text: "no".into(),
+            swipes: swipes.iter().map(|&text| text.into()).collect(),
+            shown,
+            ..SpokenMessage::default()
+        };
+        let line = |message| message_line(&message).unwrap().get().to_owned();
+        assert_eq!(
+            line(message(&[], None)),
+            r#"{"index":0,"name":"","text":"no","type":"message"}"#
+        );
+        assert_eq!(
+            line(message(&["yes", "no"], Some(1))),
+            r#"{"index":0,"name":"","swipe":1,"swipes":["yes","no"],"type":"message"}"#
+        );
+        assert!(line(message(&["yes", "no"], Some(0))).contains(r#""text":"no""#));
     }
 }

@@ -113,7 +113,7 @@ impl<'a> StoryLibrary<'a> {
             entries: entries.len(),
             tags: [],
         };
-        let of_moment = json!({ "snapshot": timeline });
+        let of_moment = json!({ "snapshot": timeline, "brief": true });
         let summary = StoryLine::Summary { entries: entries.len() };
         let mut write = || -> io::Result<()> {
             kept.keep("show", &of_moment, &answer([&snapshot])?)?;
@@ -271,6 +271,6 @@ fn write_whole(
     summary: Option<&StoryLine<'_>>,
     kept: &mut StoredAnswers<'_>,
 ) -> io::Result<()> {
-    let arguments = json!({ "snapshot": timeline });
+    let arguments = json!({ "snapshot": timeline, "brief": true });
     kept.keep(verb, &arguments, &answer(lines.iter().chain(summary))?)
 }

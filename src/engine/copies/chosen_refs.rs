@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::archive::{SnapshotId, branch, is_branch};
 use crate::engine::{Result, Workspace};
-use crate::history::owner_of_snapshot::Owners;
 use crate::history::pairs::Books;
 use crate::history::{History, name_lookup};
 use crate::st::TimelineName;
@@ -28,7 +27,7 @@ impl ChosenRefs {
     /// that cannot be read, see [`History::broken`].
     pub fn of(workspace: &Workspace, store: &Store, named: &[String]) -> Result<Self> {
         let history = History::load(store)?;
-        let owners = Owners::of(&history);
+        let owners = history.owners();
         let library = workspace.library().ok();
         let mut chosen = BTreeSet::new();
         for text in named {
@@ -59,7 +58,6 @@ impl ChosenRefs {
         }
         let timelines = timelines.into_iter().collect();
         let whole = chosen.is_empty();
-        drop(owners);
         Ok(Self { history, refs, timelines, whole })
     }
 

@@ -15,14 +15,13 @@ use crate::archive::{self, Snapshot, SnapshotId, Tree, branch, erasure_marks, re
 use crate::engine::free_names::free_timeline;
 use crate::engine::{Result, changed_timelines};
 use crate::history::origin::without_blank_end;
-use crate::history::owner_of_snapshot::Owners;
 use crate::st::{self, Disk, TimelineName};
 use crate::store::{Erasures, Loss, RefName};
 
 pub(super) fn plan<'s>(sides: &'s Sides<'s>, incoming: &Incoming) -> Result<Plan<'s>> {
     let Sides { ours, theirs, store, .. } = *sides;
     let day = incoming.header.day();
-    let owners = Owners::of(ours);
+    let owners = ours.owners();
     let mut names = sides.names();
     let mut tags = all_tags([ours, theirs]);
     let mut moved: BTreeMap<TimelineName, SnapshotId> = BTreeMap::new();

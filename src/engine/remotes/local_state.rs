@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -58,7 +59,8 @@ impl Drop for StateFolder {
 }
 
 impl StateFolder {
-    pub(super) fn open(store: &Store, id: &str) -> Result<Self> {
+    /// Waits up to `patience` for another sync with the remote to end.
+    pub(super) fn open(store: &Store, id: &str, patience: Duration) -> Result<Self> {
         let path = store.private_dir().join("remotes").join(id);
         for sub in ["joined", "objects"] {
             let path = path.join(sub);
@@ -66,7 +68,7 @@ impl StateFolder {
         }
         let file = path.join("lock");
         let lock = durable::open_to_lock(&file).map_err(local_at(&file))?;
-        match file_lock::try_lock(&lock) {
+        match file_lock::lock_within(&lock, patience) {
             Ok(true) => Ok(Self { path, lock: Some(lock) }),
             Ok(false) => Err(PlainRemoteError::InUse),
             Err(error) => Err(local_at(&file)(error)),

@@ -67,7 +67,7 @@ impl Session {
         remote: &Remote,
         storage: Arc<dyn Storage>,
     ) -> engine::Result<Self> {
-        let folder = StateFolder::open(store, &remote.id)?;
+        let folder = StateFolder::open(store, &remote.id, workspace.patience)?;
         let state = folder.load()?;
         let mut joined = BTreeMap::new();
         for (device, number) in &state.joined {

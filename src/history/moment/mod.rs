@@ -22,7 +22,6 @@ pub(crate) use super::at_message::Book;
 use super::at_message::{PastPairs, StateAtMessage};
 use super::book_history::bound_to;
 use super::name_lookup::{find, in_full, is_like_id, is_named, read, stored, timeline};
-use super::owner_of_snapshot::Owners;
 use super::pairs::{Books, Pair, Pairs, StartBook, book_hash, pair_id};
 use super::{Error, History, LoadedHistory, Result};
 use crate::archive::{Kind as SnapshotKind, Snapshot, SnapshotId, Tree, branch};
@@ -227,7 +226,7 @@ impl Names<'_> {
         let Some(from) = history.get(from.id) else { return self.state(from) };
         let timeline = match named {
             NameKind::Timeline => from.timeline.clone(),
-            NameKind::State => Owners::of(&history).target(&history, from).clone(),
+            NameKind::State => history.owners().target(&history, from).clone(),
         };
         let begin =
             if named == NameKind::Timeline { StartBook::Latest } else { StartBook::Recorded };
@@ -249,7 +248,7 @@ impl Names<'_> {
 
     fn state(&self, snapshot: Snapshot) -> Result<Moment> {
         let history = self.history_with(snapshot.id)?;
-        let timeline = Owners::of(&history).target(&history, &snapshot).clone();
+        let timeline = history.owners().target(&history, &snapshot).clone();
         Ok(Moment::recorded(snapshot, timeline))
     }
 
@@ -456,7 +455,7 @@ impl Names<'_> {
 /// to another timeline.
 fn moment_of(history: &History, pair: &Pair<'_>, timeline: TimelineName) -> Moment {
     let timeline =
-        if pair.is_own { timeline } else { Owners::of(history).target(history, pair.own).clone() };
+        if pair.is_own { timeline } else { history.owners().target(history, pair.own).clone() };
     Moment::of(pair, timeline)
 }
 

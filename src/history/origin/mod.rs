@@ -16,7 +16,6 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 
 use super::History;
-use super::owner_of_snapshot::Owners;
 use crate::archive::message_identity::Chain;
 use crate::archive::{Snapshot, SnapshotId, Tree};
 use crate::durable;
@@ -299,7 +298,7 @@ impl Lineage {
         came: &HashMap<TimelineName, Option<SnapshotId>>,
     ) -> Result<HashMap<SnapshotId, NewParent>> {
         let mut wanted = Vec::new();
-        let owners = Owners::of(&self.history);
+        let owners = self.history.owners();
         for (timeline, head) in self.history.heads() {
             let (own, origin) = self.history.own(head);
             let Some(first) = own.last() else { continue };

@@ -124,13 +124,24 @@ impl Answer for message_versions::Report {
 
 impl Answer for show::Report {
     fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
-        tell(Line::Snapshot(SnapshotLine::shown(self)));
+        tell(Line::Snapshot(SnapshotLine::shown(&self.shown)));
         self.origin.iter().for_each(|origin| made_of(origin, tell));
         findings(&self.findings, tell);
     }
 
     fn counts(&self) -> (&'static str, Counts) {
         counts! { "show" => findings: self.findings.len() }
+    }
+}
+
+/// Answer of `show` to a request for the moment without the contents of its files.
+impl Answer for show::ShownMoment {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
+        tell(Line::Snapshot(SnapshotLine::shown(self)));
+    }
+
+    fn counts(&self) -> (&'static str, Counts) {
+        counts! { "show" => }
     }
 }
 

@@ -82,7 +82,7 @@ pub(super) fn examine(
         Some(store) => History::load(store)?,
         None => History::default(),
     };
-    let owners = Owners::of(&history);
+    let owners = history.owners();
     for timeline in &mut facts.timelines {
         let origin = history.head(&timeline.name).and_then(|head| history.own(head).1);
         timeline.origin = origin.map(|origin| owners.of_snapshot(origin).clone());
@@ -92,7 +92,7 @@ pub(super) fn examine(
     facts.here = scan.chats.iter().chain(may_be_here).cloned().collect();
     facts.deleted = gone.into_iter().cloned().collect();
     let stored = match store {
-        Some(store) => find_stored(&mut facts, &history, &owners, store)?,
+        Some(store) => find_stored(&mut facts, &history, owners, store)?,
         None => BTreeMap::new(),
     };
     let groups = unlisted::groups(library, &scan);
@@ -100,7 +100,7 @@ pub(super) fn examine(
         let stored = store.map(|store| (store, &history));
         chat.find_groups(&groups, &facts, &scan, stored)?;
     }
-    facts.unused = unused_lorebooks(&references, &books, &facts.here, &history, &owners);
+    facts.unused = unused_lorebooks(&references, &books, &facts.here, &history, owners);
     facts.is_partial |= !unread.is_empty() || !scan_is_whole;
     if only.is_empty() {
         // Unreadable chats were already reported above.

@@ -22,7 +22,6 @@ use crate::engine::copies::mirror;
 use crate::engine::copies::purge_erased::purge_erased;
 use crate::engine::operation::{Operation, RunMode};
 use crate::engine::{self, CommandRun, Workspace};
-use crate::history::owner_of_snapshot::Owners;
 use crate::history::{self, History, name_lookup, rewrite_history};
 use crate::progress::Monitor;
 use crate::st::LibraryPath;
@@ -118,7 +117,7 @@ fn erase_from(
     // The commits of an earlier, interrupted erasure.
     let begun = store.erasing()?;
     let names = wanted(workspace, &options.timelines, place, &history, begun.as_ref())?;
-    let owners = Owners::of(&history);
+    let owners = history.owners();
     let owner = |snapshot: &Snapshot| owners.by_descent(&history, snapshot).clone();
     // Snapshots that also belong to the history of another timeline are not erased.
     let staying = history.heads().filter(|(name, _)| !names.contains(name));
@@ -259,7 +258,7 @@ pub fn erase_from_folder(
     let store = there.open_store()?;
     let erased = erased_in(workspace, &store, &plan.ids)?;
     let history = History::load(&store)?;
-    let owners = Owners::of(&history);
+    let owners = history.owners();
     let named = history.iter().filter(|snapshot| erased.contains(&snapshot.id.0));
     let names: BTreeSet<_> = named.map(|snapshot| owners.by_descent(&history, snapshot)).collect();
     // A chat that only has the same name as an erased chat is not erased.
@@ -424,7 +423,7 @@ fn own_books(
     names: &[TimelineName],
     history: &History,
 ) -> Vec<TimelineName> {
-    let owners = Owners::of(history);
+    let owners = history.owners();
     let goes = |snapshot: &Snapshot| names.contains(owners.by_descent(history, snapshot));
     let book = |snapshot: &Snapshot| {
         let path = snapshot.lorebook.as_deref().and_then(st::lorebook_path)?;

@@ -8,7 +8,6 @@ use crate::archive::entry_lives::{BookStates, EntryLife};
 use crate::engine::Workspace;
 use crate::history::book_history::{BookHistory, newest};
 use crate::history::moment::Moment;
-use crate::history::owner_of_snapshot::Owners;
 use crate::history::pairs::Books;
 use crate::history::{self, History, name_lookup};
 use crate::progress::Monitor;
@@ -34,7 +33,7 @@ impl LoreQuery<'_> {
         let snapshot = moment.book_snapshot().unwrap_or(&moment.snapshot);
         match snapshot.timeline.category() {
             Category::Lorebook => {
-                Some(Owners::of(self.history).target(self.history, snapshot).clone())
+                Some(self.history.owners().target(self.history, snapshot).clone())
             }
             _ => Books::of(self.history).of_chat_today(snapshot),
         }

@@ -17,7 +17,6 @@ use crate::engine::operation::{
 };
 use crate::history::History;
 use crate::history::at_message::Origin;
-use crate::history::owner_of_snapshot::Owners;
 use crate::rules::{self, Code, Finding};
 use crate::st::{
     self, BookRename, BoundBook, Category, Chat, FileAt, Groups, Library, LibraryPath, Rename,
@@ -288,7 +287,7 @@ fn nearest_book<'m>(
     let reader = store.reader();
     let Some(path) = st::lorebook_path(name) else { return Ok((None, None)) };
     let history = History::load(store)?;
-    let owners = Owners::of(&history);
+    let owners = history.owners();
     let is_own = |found: &&Snapshot| {
         found.lorebook.as_deref() == Some(name)
             && *owners.by_descent(&history, found) == source.timeline

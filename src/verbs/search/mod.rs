@@ -16,7 +16,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::archive::{Blake3, NewText, Snapshot, TextKinds, TextPlace, id_and_time};
 use crate::engine::{Workspace, changed_timelines};
-use crate::history::owner_of_snapshot::Owners;
 use crate::history::{self, History, name_lookup};
 use crate::parallel::{both, cores, each};
 use crate::progress::Monitor;
@@ -177,7 +176,7 @@ pub fn search(
     let store = workspace.open_store()?;
     let library = workspace.library().ok();
     let history = History::load_with_kept(&store)?;
-    let owners = Owners::of(&history);
+    let owners = history.owners();
     let deleted = changed_timelines::deleted(library.as_ref(), &history);
     let mut snapshots = history.newest_first();
     if let Some(text) = &options.timeline {
@@ -215,7 +214,7 @@ pub fn search(
             && options.since.is_none_or(|since| time >= since)
             && options.until.is_none_or(|until| time <= until)
     };
-    let mut families = Families::new(&history, &owners, &deleted, store.reader());
+    let mut families = Families::new(&history, owners, &deleted, store.reader());
     let wants = |part| options.only.is_none_or(|only| only == part);
     let wanted = TextKinds {
         chat: wants(Part::Chat),

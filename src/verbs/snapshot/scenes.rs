@@ -9,7 +9,6 @@ use crate::engine::Result;
 use crate::engine::take_snapshots::{SnapshotResult, TimelineResult};
 use crate::history::History;
 use crate::history::origin::Identities;
-use crate::history::owner_of_snapshot::Owners;
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding};
 use crate::st::TimelineName;
@@ -68,7 +67,7 @@ impl Checkpoints<'_> {
 
     fn checkpoints_of(&self, name: &TimelineName) -> Result<Vec<(Snapshot, String)>> {
         let history = History::load(self.taking.store)?;
-        let owners = Owners::of(&history);
+        let owners = history.owners();
         let read = |(tag, id): (&str, _)| {
             let snapshot = history.get(id)?;
             // Includes checkpoints that were created before the timeline was renamed.

@@ -244,7 +244,6 @@ fn scenes(store: &Store, history: &History, lanes: &mut [Lane]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::owner_of_snapshot::Owners;
     use crate::verbs::timelines::{Fork, of_store};
 
     fn chat(name: &str, messages: u64, fork: Option<(&str, u64)>) -> Timeline {
@@ -256,7 +255,7 @@ mod tests {
                 parent: fork.map(|(parent, _)| named(parent)),
                 fork_at: fork.map(|(_, at)| at),
             },
-            ..of_store(&named(name), &history, &Owners::of(&history))
+            ..of_store(&named(name), &history, history.owners())
         }
     }
 

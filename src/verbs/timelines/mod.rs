@@ -171,11 +171,11 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
     let unreadable =
         |(subject, why): &(String, String)| Finding::new(Code::Unreadable, subject, why);
     let mut findings: Vec<_> = scan.unreadable.iter().map(unreadable).collect();
-    let owners = Owners::of(&history);
+    let owners = history.owners();
     let mut list = Vec::new();
     monitor.begin("comparing timelines", Some(all.len() as u64));
     for name in all {
-        let mut timeline = of_store(&name, &history, &owners);
+        let mut timeline = of_store(&name, &history, owners);
         if !include.has(name.category()) {
             // Only another device stores timelines of this category.
             timeline.latest.change = TimelineChange::Stored;
@@ -234,7 +234,7 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
     if let (Some(store), Some(cache)) = (&store, cache) {
         cache.save(store);
     }
-    findings.extend(orphans(&library, &scan, &history, &owners));
+    findings.extend(orphans(&library, &scan, &history, owners));
     let mut last_backup = None;
     if let Some(store) = &store {
         last_backup = last_backups::newest(store, &history);
@@ -275,9 +275,9 @@ fn name_deleted(timelines: &mut [Timeline], store: &Store, history: &History) ->
 /// Lists the timelines of a store without comparing them with a library.
 fn stored(workspace: &Workspace, store: &Store) -> Result<Report> {
     let history = workspace.history(store)?;
-    let owners = Owners::of(&history);
+    let owners = history.owners();
     let mut timelines: Vec<_> =
-        history.heads().map(|(name, _)| of_store(name, &history, &owners)).collect();
+        history.heads().map(|(name, _)| of_store(name, &history, owners)).collect();
     timelines.iter_mut().for_each(|it| it.latest.change = TimelineChange::Stored);
     let findings = mark_damaged(&mut timelines, store, &history);
     Ok(Report { timelines, findings, has_store: true, last_backup: None })

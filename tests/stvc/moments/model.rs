@@ -18,6 +18,7 @@ use stvc::internals::engine::files::ChatOpenState;
 use stvc::progress::NoProgress;
 use stvc::verbs::lore::{self, Report as Lore};
 use stvc::verbs::restore::fork;
+use stvc::verbs::show::ShownMoment;
 use stvc::verbs::snapshot::{self, SnapshotResult};
 use stvc::verbs::{diff, log, restore, show, tag, undo};
 
@@ -540,19 +541,24 @@ impl World {
             "restore --to {text}"
         );
         // The printed name means the same moment.
-        let pinned = show::show(workspace, &report.source.moment).unwrap();
+        let pinned = show::show(workspace, &report.source.moment).unwrap().shown;
         assert_eq!(book_hash(&pinned), hash, "show {}", report.source.moment);
-        let shown = show::show(workspace, text).unwrap();
+        let shown = show::show(workspace, text).unwrap().shown;
         assert_eq!(book_hash(&shown), hash, "show {text}");
         assert_eq!(shown.moment, report.source.moment, "{text}");
-        // `show` of the API
-        let request = Request::of("show", Some(json!({ "snapshot": text }))).unwrap();
-        let answer = api::serve(workspace, &request, Rights::Read, &api::BackgroundJobs::default());
-        let line: Value = serde_json::from_str(answer.lines[0].get()).unwrap();
-        let files = line["files"].as_array().unwrap();
-        let book = files.iter().find(|file| file["role"] == "lorebook");
-        let book = book.map(|book| book["blake3"].as_str().unwrap().to_owned());
-        assert_eq!(book, hash.map(|hash| hash.to_string()), "API show {text}");
+        // `show` of the API, which reads the files or only lists them
+        for brief in [false, true] {
+            let arguments = json!({ "snapshot": text, "brief": brief });
+            let request = Request::of("show", Some(arguments)).unwrap();
+            let jobs = api::BackgroundJobs::default();
+            let answer = api::serve(workspace, &request, Rights::Read, &jobs);
+            let line: Value = serde_json::from_str(answer.lines[0].get()).unwrap();
+            let files = line["files"].as_array().unwrap();
+            let book = files.iter().find(|file| file["role"] == "lorebook");
+            let book = book.map(|book| book["blake3"].as_str().unwrap().to_owned());
+            let expected = hash.map(|hash| hash.to_string());
+            assert_eq!(book, expected, "API show {text}, brief: {brief}");
+        }
         // `diff` between the moment and its printed name is empty.
         let options = diff::Options {
             before: text.to_owned(),
@@ -596,8 +602,8 @@ fn text_of(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-fn book_hash(shown: &show::Report) -> Option<Blake3> {
-    shown.contents.manifest.file(Role::Lorebook).map(|file| file.blake3)
+fn book_hash(shown: &ShownMoment) -> Option<Blake3> {
+    shown.manifest.file(Role::Lorebook).map(|file| file.blake3)
 }
 
 fn cases() -> u32 {
