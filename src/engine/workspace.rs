@@ -215,6 +215,13 @@ impl Workspace {
         Ok(self.loaded.of(store)?)
     }
 
+    /// Returns the history of the store, with the snapshots that are kept for `undo`.
+    pub(crate) fn history_with_kept(&self, store: &Store) -> Result<Arc<History>> {
+        let history = self.history(store)?;
+        let is_complete = history.has_kept(store)?;
+        Ok(if is_complete { history } else { Arc::new(History::load_with_kept(store)?) })
+    }
+
     /// Returns the history of the store, if there is a store, for resolving a name.
     pub(crate) fn history_if_any(
         &self,

@@ -34,6 +34,19 @@ pub fn heads(store: &Store) -> Result<Vec<Snapshot>> {
     Ok(heads.into_values().cloned().collect())
 }
 
+/// Returns the refs that keep snapshots for `undo`.
+fn kept(store: &Store) -> Result<Vec<(RefName, ObjectId)>> {
+    let reader = store.reader();
+    let mut kept = Vec::new();
+    for (name, id) in store.refs("refs/stvc/kept/")?.refs {
+        // Other kept refs point to single files.
+        if unless_lost(read(&reader, id))?.is_some() {
+            kept.push((name, id));
+        }
+    }
+    Ok(kept)
+}
+
 fn read(reader: &Reader, id: ObjectId) -> Result<Snapshot> {
     Snapshot::read(&reader.commit(id)?)
 }
@@ -89,16 +102,13 @@ impl History {
     /// snapshots, and snapshots whose tag was deleted.
     pub fn load_with_kept(store: &Store) -> Result<Self> {
         let mut history = Self::load(store)?;
-        let reader = store.reader();
-        let mut kept = Vec::new();
-        for (name, id) in store.refs("refs/stvc/kept/")?.refs {
-            // Other kept refs point to single files for `undo`.
-            if unless_lost(read(&reader, id))?.is_some() {
-                kept.push((name, id));
-            }
-        }
-        history.read_from(store, &kept)?;
+        history.read_from(store, &kept(store)?)?;
         Ok(history)
+    }
+
+    /// Returns whether this history contains all snapshots that [`Self::load_with_kept`] loads.
+    pub fn has_kept(&self, store: &Store) -> Result<bool> {
+        Ok(kept(store)?.iter().all(|(_, id)| self.get(SnapshotId(*id)).is_some()))
     }
 
     pub fn of(

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::archive::{Blake3, NewText, Snapshot, TextKinds, TextPlace, id_and_time};
 use crate::engine::{Workspace, changed_timelines};
-use crate::history::{self, History, name_lookup};
+use crate::history::{self, name_lookup};
 use crate::parallel::{both, cores, each};
 use crate::progress::Monitor;
 use crate::st::{self, Message, Raw, TimelineName};
@@ -175,20 +175,20 @@ pub fn search(
 ) -> Result<Report> {
     let store = workspace.open_store()?;
     let library = workspace.library().ok();
-    let history = History::load_with_kept(&store)?;
+    let history = &*workspace.history_with_kept(&store)?;
     let owners = history.owners();
-    let deleted = changed_timelines::deleted(library.as_ref(), &history);
+    let deleted = changed_timelines::deleted(library.as_ref(), history);
     let mut snapshots = history.newest_first();
     if let Some(text) = &options.timeline {
         let names: BTreeSet<_> =
             snapshots.iter().map(|snapshot| owners.of_snapshot(snapshot).clone()).collect();
-        let name =
-            match name_lookup::timeline(text, library.as_ref(), &names, || Ok(Some(&history))) {
-                Err(history::Error::NoSuchTimeline { .. }) => {
-                    name_lookup::stored(text, &history, library.as_ref())?.timeline.clone()
-                }
-                other => other?,
-            };
+        let name = match name_lookup::timeline(text, library.as_ref(), &names, || Ok(Some(history)))
+        {
+            Err(history::Error::NoSuchTimeline { .. }) => {
+                name_lookup::stored(text, history, library.as_ref())?.timeline.clone()
+            }
+            other => other?,
+        };
         snapshots.retain(|snapshot| *owners.of_snapshot(snapshot) == name);
         if snapshots.is_empty() {
             return Err(history::Error::no_such_timeline(text.clone()).into());
@@ -214,7 +214,7 @@ pub fn search(
             && options.since.is_none_or(|since| time >= since)
             && options.until.is_none_or(|until| time <= until)
     };
-    let mut families = Families::new(&history, owners, &deleted, store.reader());
+    let mut families = Families::new(history, owners, &deleted, store.reader());
     let wants = |part| options.only.is_none_or(|only| only == part);
     let wanted = TextKinds {
         chat: wants(Part::Chat),
