@@ -16,7 +16,7 @@ pub(crate) fn unused_lorebooks(
     books: &[String],
     here: &BTreeSet<TimelineName>,
     history: &History,
-    owners: &Owners,
+    owners: Owners<'_>,
 ) -> Vec<UnusedBook> {
     let unused = references.unused(books);
     // Most libraries have no unused lorebooks, and then no snapshot need be examined.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use super::owner_of_snapshot::Owners;
+use super::owner_index::OwnerIndex;
 use crate::archive::{Result, Snapshot, SnapshotId, branch};
 use crate::parallel::{cores, each};
 use crate::st::TimelineName;
@@ -19,7 +19,7 @@ pub struct History {
     tags: BTreeMap<String, SnapshotId>,
     /// Refs that cannot be read, and refs and commits that point to an unreadable commit.
     pub broken: Vec<Unreadable>,
-    owners: OnceLock<Owners>,
+    pub(super) owners: OnceLock<OwnerIndex>,
 }
 
 /// Returns the latest snapshot of every timeline. Reads one commit per branch, and skips unreadable
@@ -155,11 +155,6 @@ impl History {
     pub fn add(&mut self, store: &Store, tips: impl IntoIterator<Item = SnapshotId>) -> Result<()> {
         let tips: Vec<_> = tips.into_iter().map(|tip| (RefName::kept(tip.0), tip.0)).collect();
         self.read_from(store, &tips)
-    }
-
-    /// Returns the timelines that own the snapshots today.
-    pub(crate) fn owners(&self) -> &Owners {
-        self.owners.get_or_init(|| Owners::of(self))
     }
 
     fn read_from(&mut self, store: &Store, tips: &[(RefName, ObjectId)]) -> Result<()> {

@@ -13,6 +13,7 @@ mod loaded;
 pub(crate) mod moment;
 pub(crate) mod name_lookup;
 pub(crate) mod origin;
+mod owner_index;
 pub(crate) mod owner_of_snapshot;
 pub(crate) mod pairs;
 pub mod retention;

@@ -160,7 +160,7 @@ fn of_timeline<'h>(
     let is_beside = |snapshot: &Snapshot| {
         snapshot.timeline == name
             && !in_line.contains(&snapshot.id)
-            && *owners.by_descent(history, snapshot) == name
+            && *owners.by_descent(snapshot) == name
     };
     beside.retain(|snapshot| is_beside(snapshot));
     let mut beside = beside.into_iter().peekable();

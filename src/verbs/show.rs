@@ -37,7 +37,7 @@ pub struct ShownMoment {
 /// One moment in detail.
 #[non_exhaustive]
 pub struct Report {
-    /// The moment.
+    /// The moment, without the contents of its files.
     pub shown: ShownMoment,
     /// Sources of the chat and the lorebook. `None` if the moment was stored in snapshots and did
     /// not have to be reconstructed.

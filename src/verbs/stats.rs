@@ -140,7 +140,7 @@ pub fn stats(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Report>
 fn shared_bytes(
     store: &Store,
     history: &History,
-    owners: &Owners,
+    owners: Owners<'_>,
     monitor: &mut dyn Monitor,
 ) -> Result<HashMap<Option<TimelineName>, u64>> {
     let sizes = store.packed_sizes()?;

@@ -236,7 +236,7 @@ fn sync_waits_for_another_sync_with_the_same_remote() {
     let folder = remotes.flatten().next().unwrap().path();
     let lock = fs::File::options().write(true).open(folder.join("lock")).unwrap();
     lock.lock().unwrap();
-    let refused = sandbox.json(&["sync", "--wait", "0"]).exits(11);
+    let refused = sandbox.json(&["sync"]).exits(11);
     assert_eq!(refused.of_type("error")[0]["code"], "remote-in-use");
 
     sandbox.append(A, &message("a", 4));

@@ -226,7 +226,7 @@ impl Names<'_> {
         let Some(from) = history.get(from.id) else { return self.state(from) };
         let timeline = match named {
             NameKind::Timeline => from.timeline.clone(),
-            NameKind::State => history.owners().target(&history, from).clone(),
+            NameKind::State => history.owners().target(from).clone(),
         };
         let begin =
             if named == NameKind::Timeline { StartBook::Latest } else { StartBook::Recorded };
@@ -248,7 +248,7 @@ impl Names<'_> {
 
     fn state(&self, snapshot: Snapshot) -> Result<Moment> {
         let history = self.history_with(snapshot.id)?;
-        let timeline = history.owners().target(&history, &snapshot).clone();
+        let timeline = history.owners().target(&snapshot).clone();
         Ok(Moment::recorded(snapshot, timeline))
     }
 
@@ -454,8 +454,7 @@ impl Names<'_> {
 /// Returns the moment of a pair from the history of `timeline`. A pair from before the fork belongs
 /// to another timeline.
 fn moment_of(history: &History, pair: &Pair<'_>, timeline: TimelineName) -> Moment {
-    let timeline =
-        if pair.is_own { timeline } else { history.owners().target(history, pair.own).clone() };
+    let timeline = if pair.is_own { timeline } else { history.owners().target(pair.own).clone() };
     Moment::of(pair, timeline)
 }
 

@@ -301,7 +301,7 @@ fn link((number, line): (usize, &&[u8])) -> Option<(usize, String)> {
 fn find_stored(
     facts: &mut LibraryFacts,
     history: &History,
-    owners: &Owners,
+    owners: Owners<'_>,
     store: &Store,
 ) -> Result<BTreeMap<LibraryPath, Snapshot>> {
     let reader = store.reader();

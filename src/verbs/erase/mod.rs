@@ -118,7 +118,7 @@ fn erase_from(
     let begun = store.erasing()?;
     let names = wanted(workspace, &options.timelines, place, &history, begun.as_ref())?;
     let owners = history.owners();
-    let owner = |snapshot: &Snapshot| owners.by_descent(&history, snapshot).clone();
+    let owner = |snapshot: &Snapshot| owners.by_descent(snapshot).clone();
     // Snapshots that also belong to the history of another timeline are not erased.
     let staying = history.heads().filter(|(name, _)| !names.contains(name));
     let staying: HashSet<_> =
@@ -260,7 +260,7 @@ pub fn erase_from_folder(
     let history = History::load(&store)?;
     let owners = history.owners();
     let named = history.iter().filter(|snapshot| erased.contains(&snapshot.id.0));
-    let names: BTreeSet<_> = named.map(|snapshot| owners.by_descent(&history, snapshot)).collect();
+    let names: BTreeSet<_> = named.map(|snapshot| owners.by_descent(snapshot)).collect();
     // A chat that only has the same name as an erased chat is not erased.
     let is_erased =
         |name: &&TimelineName| history.head(name).is_none_or(|head| erased.contains(&head.id.0));
@@ -424,7 +424,7 @@ fn own_books(
     history: &History,
 ) -> Vec<TimelineName> {
     let owners = history.owners();
-    let goes = |snapshot: &Snapshot| names.contains(owners.by_descent(history, snapshot));
+    let goes = |snapshot: &Snapshot| names.contains(owners.by_descent(snapshot));
     let book = |snapshot: &Snapshot| {
         let path = snapshot.lorebook.as_deref().and_then(st::lorebook_path)?;
         TimelineName::of_file(&path).filter(|name| *name != snapshot.timeline)

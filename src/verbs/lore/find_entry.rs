@@ -32,9 +32,7 @@ impl LoreQuery<'_> {
     pub fn book_today(&self, moment: &Moment) -> Option<TimelineName> {
         let snapshot = moment.book_snapshot().unwrap_or(&moment.snapshot);
         match snapshot.timeline.category() {
-            Category::Lorebook => {
-                Some(self.history.owners().target(self.history, snapshot).clone())
-            }
+            Category::Lorebook => Some(self.history.owners().target(snapshot).clone()),
             _ => Books::of(self.history).of_chat_today(snapshot),
         }
     }

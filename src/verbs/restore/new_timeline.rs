@@ -289,8 +289,7 @@ fn nearest_book<'m>(
     let history = History::load(store)?;
     let owners = history.owners();
     let is_own = |found: &&Snapshot| {
-        found.lorebook.as_deref() == Some(name)
-            && *owners.by_descent(&history, found) == source.timeline
+        found.lorebook.as_deref() == Some(name) && *owners.by_descent(found) == source.timeline
     };
     let mut snapshots: Vec<_> = history.iter().filter(is_own).collect();
     let then = source.snapshot.time.seconds;

@@ -23,7 +23,7 @@ impl<'h> Families<'h> {
     /// Reads the parents of all timelines. `gone` are the latest snapshots of deleted timelines.
     pub(super) fn new(
         history: &'h History,
-        owners: &'h Owners,
+        owners: Owners<'h>,
         gone: &HashSet<SnapshotId>,
         reader: Reader,
     ) -> Self {

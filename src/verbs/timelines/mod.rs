@@ -251,7 +251,7 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
 
 /// Returns findings about lorebooks that deleted chats left behind. `doctor` reports all other
 /// unused lorebooks.
-fn orphans(library: &Library, scan: &Scan, history: &History, owners: &Owners) -> Vec<Finding> {
+fn orphans(library: &Library, scan: &Scan, history: &History, owners: Owners<'_>) -> Vec<Finding> {
     let references = library.references(scan);
     let here = scan.chats.iter().cloned().collect();
     let books = library.lorebooks().unwrap_or_default();
@@ -340,7 +340,7 @@ fn group_name(name: &TimelineName, groups: &Groups) -> Option<String> {
     groups.name_of(&file).map(str::to_owned)
 }
 
-fn of_store(name: &TimelineName, history: &History, owners: &Owners) -> Timeline {
+fn of_store(name: &TimelineName, history: &History, owners: Owners<'_>) -> Timeline {
     let head = history.head(name);
     let (own, origin) = head.map(|head| history.own(head)).unwrap_or_default();
     let is_own = |id| history.get(id).is_some_and(|found| owners.of_snapshot(found) == name);
