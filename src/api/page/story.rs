@@ -271,6 +271,6 @@ fn write_whole(
     summary: Option<&StoryLine<'_>>,
     kept: &mut StoredAnswers<'_>,
 ) -> io::Result<()> {
-    let arguments = json!({ "snapshot": timeline, "brief": true });
+    let arguments = json!({ "snapshot": timeline });
     kept.keep(verb, &arguments, &answer(lines.iter().chain(summary))?)
 }
