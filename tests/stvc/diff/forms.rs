@@ -1,8 +1,9 @@
 //! Forms of `diff`: from a fork point, over time, statistics, one part only.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{lore, said, stored, talk, without_ids, write, write_as, write_book, write_with};
+use super::{CHAT, lore, said, stored, talk, without_ids, write, write_as, write_book, write_with};
+use crate::common::Sandbox;
 
 #[test]
 fn three_dot_diff_starts_at_the_fork_point() {
@@ -119,4 +120,52 @@ fn diff_options_summarise_and_select_parts() {
         stat.of_type("comparison")[0]["counts"],
         json!({"message": {"added": 1, "removed": 1, "hidden": 1}, "lorebook": {"order": 1}, "metadata": {"added": 1}})
     );
+}
+
+/// The comparison of two snapshots does not read the lines that both have at the start and at the
+/// end; the comparison with the files reads all lines.
+#[test]
+fn snapshots_are_compared_as_their_files_are() {
+    let original = talk(8);
+    let with = |change: &dyn Fn(&mut Vec<Value>)| {
+        let mut messages = original.clone();
+        change(&mut messages);
+        messages
+    };
+    let versions = [
+        with(&|messages| messages[0]["mes"] = "edited at the start".into()),
+        with(&|messages| messages[7]["mes"] = "edited at the end".into()),
+        with(&|messages| messages[4]["is_system"] = true.into()),
+        with(&|messages| drop(messages.remove(3))),
+        with(&|messages| messages.swap(2, 5)),
+        with(&|messages| messages.insert(3, original[3].clone())),
+        with(&|messages| messages.truncate(5)),
+        with(&|messages| messages.extend([original[0].clone(), said(90, "Mira", "new")])),
+        with(&|messages| messages.clear()),
+        with(&|_| {}),
+    ];
+    let sandbox = Sandbox::empty();
+    write_book(&sandbox, &lore());
+    write(&sandbox, &original);
+    let take = || sandbox.take(&["chats/Mira/Tide"]).remove(0);
+    let mut before = take();
+    for (n, messages) in versions.iter().enumerate() {
+        write_with(&sandbox, json!({ "note": n }), messages);
+        let of_files = sandbox.json(&["diff", &before]).exits(0).of_type("change");
+        let after = take();
+        let of_snapshots = sandbox.json(&["diff", &before, &after]).exits(0).of_type("change");
+        assert_eq!(of_snapshots, of_files, "version {n}");
+        assert!(of_files.len() > 1, "version {n}: {of_files:?}");
+        before = after;
+    }
+    // A chat without a header, and with blank lines
+    let lines = |messages: &[Value]| messages.iter().map(Value::to_string).collect::<Vec<_>>();
+    for text in [lines(&original).join("\n"), lines(&original[1..]).join("\n\n") + "\n\n"] {
+        sandbox.write(CHAT, text);
+        let of_files = sandbox.json(&["diff", &before]).exits(0).of_type("change");
+        let after = take();
+        let of_snapshots = sandbox.json(&["diff", &before, &after]).exits(0).of_type("change");
+        assert_eq!(of_snapshots, of_files);
+        before = after;
+    }
 }
