@@ -311,8 +311,8 @@ impl Tree {
     }
 }
 
-/// Rebuilds two snapshots for a comparison. Lines at the start and at the end that both chats have
-/// are not read: in place of a line, both chats have the id of its object.
+/// Rebuilds two snapshots for a comparison. Messages that both chats have at the start and at the
+/// end are not read: in place of such a message, both chats have the id of its object.
 pub fn rebuild_pair(reader: &Reader, before: &Snapshot, after: &Snapshot) -> Result<[Contents; 2]> {
     let [old, new] = [Tree::open(reader, before.tree)?, Tree::open(reader, after.tree)?];
     let is_equal = |(a, b): &(&ObjectId, &ObjectId)| a == b;

@@ -37,8 +37,8 @@ impl StateThen {
         Self::of(moment.snapshot.clone(), rebuilt).with_book(&reader, moment, need)
     }
 
-    /// Rebuilds two moments for a comparison. If possible, lines that both chats have at the start
-    /// and at the end are not read: see [`archive::rebuild_pair`].
+    /// Rebuilds two moments for a comparison. Unless a chat has to be truncated, messages that both
+    /// chats have at the start and at the end are not read: see [`archive::rebuild_pair`].
     pub(crate) fn rebuild_pair(
         store: &Store,
         moments: [&Moment; 2],

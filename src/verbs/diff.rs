@@ -96,7 +96,7 @@ impl From<StateThen> for LoadedFiles {
     }
 }
 
-/// Compares two moments. The newer state is complete if `before` is `None`; otherwise lines that
+/// Compares two moments; without `before`, everything in `after` counts as added. Messages that
 /// both chats have at the start and at the end are not read.
 pub(crate) fn moments(
     store: &Store,
@@ -212,9 +212,15 @@ pub fn history(
     let moment = names.moment(&options.before)?;
     moment.taken()?;
     let (own, origin) = names.back_from(&moment)?;
+    let mut reported = Vec::new();
     for (n, after) in own.iter().enumerate().take(options.limit.unwrap_or(usize::MAX)) {
         let before = own.get(n + 1).or(origin.as_ref());
-        each(&moments(&store, before, after, NeedBook::Yes)?);
+        let mut comparison = moments(&store, before, after, NeedBook::Yes)?;
+        // The findings of `after` were reported with the previous comparison.
+        let findings = comparison.findings.clone();
+        comparison.findings.retain(|finding| !reported.contains(finding));
+        reported = findings;
+        each(&comparison);
     }
     Ok(())
 }
