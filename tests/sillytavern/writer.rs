@@ -139,6 +139,32 @@ impl Writer {
         self.send("click", json!({ "selector": selector }));
     }
 
+    /// Clicks the element that an expression returns, as soon as it exists. Unlike
+    /// [`Self::click`], this also clicks hidden elements and elements in the viewer.
+    #[track_caller]
+    pub fn click_element(&mut self, expression: &str) {
+        self.wait_until(&format!(
+            "(() => {{ const found = {expression}; found?.click(); return !!found; }})()"
+        ));
+    }
+
+    /// Clicks an entry of stvc in the menu of extensions.
+    #[track_caller]
+    pub fn click_menu_entry(&mut self, position: usize) {
+        self.click_element(&format!(
+            "document.querySelectorAll('#stvc_wand .stvc-menu-item')[{position}]"
+        ));
+    }
+
+    /// Enters text into the open popup, as soon as its field exists.
+    #[track_caller]
+    pub fn fill_popup(&mut self, text: &str) {
+        self.wait_until(&format!(
+            "(() => {{ const field = document.querySelector('dialog.popup[open] .popup-input'); if (!field) return false; field.value = {}; field.dispatchEvent(new Event('input')); return true; }})()",
+            json!(text)
+        ));
+    }
+
     /// Clicks by touch.
     #[track_caller]
     pub fn tap(&mut self, selector: &str) {

@@ -47,13 +47,11 @@ fn scenario(name: &'static str, version: &str) {
     session.writer.say("And on.");
     session.writer.click("#options_button");
     session.writer.click("#option_select_chat");
-    session.writer.wait_until("document.querySelector('.stvc-deleted button')");
-    session.writer.evaluate("document.querySelector('.stvc-deleted').open = true");
-    session.writer.evaluate("document.querySelector('.stvc-deleted button').click()");
+    session.writer.click_element("document.querySelector('.stvc-deleted button')");
     // The group's file is replaced, so the plan is shown first.
     session.writer.click("dialog.popup[open] .popup-button-ok");
     session.writer.wait_until("!document.querySelector('.stvc-deleted li')");
-    session.writer.evaluate("document.getElementById('select_chat_cross').click()");
+    session.writer.click_element("document.getElementById('select_chat_cross')");
     assert_listed(&mut session, &[&main, "Another storm"]);
     session.writer.say("After the restore.");
     assert_listed(&mut session, &[&main, "Another storm"]);

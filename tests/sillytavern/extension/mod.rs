@@ -98,8 +98,7 @@ fn scenario(name: &'static str, version: &str) {
     let before = session.chats_and_lorebooks();
     session.writer.click(".mes[mesid='1'] .extraMesButtonsHint");
     session.writer.click(".mes[mesid='1'] .stvc_fork");
-    session.writer.wait_until("document.querySelector('dialog.popup[open] textarea, dialog.popup[open] input[type=text]')");
-    session.writer.evaluate("(() => { const field = document.querySelector('dialog.popup[open] .popup-input'); field.value = 'What if'; field.dispatchEvent(new Event('input')); })()");
+    session.writer.fill_popup("What if");
     session.writer.click("dialog.popup[open] .popup-button-ok");
     session.writer.wait_until("SillyTavern.getContext().getCurrentChatId() === 'What if' && SillyTavern.getContext().chat.length === 2");
     let state = session.writer.state();
@@ -110,7 +109,7 @@ fn scenario(name: &'static str, version: &str) {
     assert_eq!(session.chats_and_lorebooks()[&chat], before[&chat]);
 
     // The map opens in a popup.
-    session.writer.evaluate("document.querySelectorAll('#stvc_wand .stvc-menu-item')[1].click()");
+    session.writer.click_menu_entry(1);
     session.writer.wait_until(MAP_IS_DRAWN);
     if let Some(folder) = std::env::var_os("STVC_PICTURES") {
         let path = std::path::Path::new(&folder).join(format!("{name}.png"));

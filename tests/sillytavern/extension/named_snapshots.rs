@@ -199,8 +199,7 @@ fn name_scenario(name: &'static str, version: &str) {
 
     session.writer.click(".mes[mesid='1'] .extraMesButtonsHint");
     session.writer.click(".mes[mesid='1'] .stvc_fork");
-    session.writer.wait_until("document.querySelector('dialog.popup[open] .popup-input')");
-    session.writer.evaluate("(() => { const field = document.querySelector('dialog.popup[open] .popup-input'); field.value = 'What if: she \"stays\" / goes?'; field.dispatchEvent(new Event('input')); })()");
+    session.writer.fill_popup("What if: she \"stays\" / goes?");
     session.writer.click("dialog.popup[open] .popup-button-ok");
     session.writer.wait_until(&format!(
         "SillyTavern.getContext().getCurrentChatId() !== {} && SillyTavern.getContext().chat.length === 2",
@@ -242,7 +241,7 @@ fn name_scenario(name: &'static str, version: &str) {
     assert_eq!(session.writer.run_command(&format!("/stvc-restore {open}")), open);
 
     // A dot at which a fork starts belongs to the parent.
-    session.writer.evaluate("document.querySelectorAll('#stvc_wand .stvc-menu-item')[1].click()");
+    session.writer.click_menu_entry(1);
     session
         .writer
         .wait_until(&format!("{FRAME}?.querySelectorAll('svg circle[data-dot]').length >= 4"));

@@ -33,9 +33,8 @@ fn wait_for_toast(session: &mut Session, words: &str) {
 /// Clicks the notification with these words.
 #[track_caller]
 fn click_toast(session: &mut Session, words: &str) {
-    wait_for_toast(session, words);
-    session.writer.evaluate(&format!(
-        "{TOAST}.find((toast) => toast.textContent.includes({})).click()",
+    session.writer.click_element(&format!(
+        "{TOAST}.find((toast) => toast.textContent.includes({}))",
         json!(words)
     ));
 }
@@ -151,10 +150,7 @@ fn fork(session: &mut Session, name: &str) {
     session.writer.wait_until(
         "document.querySelector('dialog.popup[open] .popup-button-ok')?.textContent.includes('Create when ready')",
     );
-    session.writer.evaluate(&format!(
-        "(() => {{ const field = document.querySelector('dialog.popup[open] .popup-input'); field.value = {}; field.dispatchEvent(new Event('input')); }})()",
-        json!(name)
-    ));
+    session.writer.fill_popup(name);
     session.writer.click("dialog.popup[open] .popup-button-ok");
 }
 
@@ -175,9 +171,7 @@ fn missing_watch_is_reported_at_once() {
         for entry in 0..3 {
             session.writer.take_warnings();
             session.writer.evaluate("toastr.clear()");
-            session.writer.evaluate(&format!(
-                "document.querySelectorAll('#stvc_wand .stvc-menu-item')[{entry}].click()"
-            ));
+            session.writer.click_menu_entry(entry);
             wait_for_toast(&mut session, "stvc watch --install");
             let popups = "document.querySelectorAll('iframe.stvc-viewer').length";
             assert_eq!(session.writer.evaluate(popups), 0, "an empty map is not opened");
@@ -185,9 +179,7 @@ fn missing_watch_is_reported_at_once() {
         // Without an open chat, Timelines shows the library.
         let watching = session.watch();
         session.writer.close_chat();
-        session
-            .writer
-            .evaluate("document.querySelectorAll('#stvc_wand .stvc-menu-item')[1].click()");
+        session.writer.click_menu_entry(1);
         session.writer.wait_until(
             "document.querySelector('iframe.stvc-viewer')?.contentDocument?.body?.textContent.includes('Mira Voss')",
         );
@@ -211,8 +203,8 @@ fn deleted_chat_is_listed_in_the_popup_after_its_deletion() {
         session.writer.back();
         session.writer.click("#options_button");
         session.writer.click("#option_select_chat");
-        session.writer.evaluate(&format!(
-            "document.querySelector('.select_chat_block[file_name^=\"' + CSS.escape({}) + '\"] .PastChat_cross').click()",
+        session.writer.click_element(&format!(
+            "document.querySelector('.select_chat_block[file_name^=' + CSS.escape({}) + '] .PastChat_cross')",
             json!(branch)
         ));
         session.writer.click("dialog.popup[open] .popup-button-ok");

@@ -18,7 +18,7 @@ fn viewer_opens_chats_and_forks_in_sillytavern_1_12() {
 
 /// Shows a place of the viewer in its popup.
 fn show(session: &mut Session, place: &str) {
-    session.writer.evaluate("document.querySelectorAll('#stvc_wand .stvc-menu-item')[2].click()");
+    session.writer.click_menu_entry(2);
     session.writer.wait_until(&format!("{FRAME}?.querySelector('form[role=search]')"));
     session.writer.evaluate(&format!(
         "(document.querySelector('iframe.stvc-viewer').contentWindow.location.hash = {})",
@@ -28,8 +28,7 @@ fn show(session: &mut Session, place: &str) {
 
 /// Clicks the first button that matches, in the viewer.
 fn click(session: &mut Session, selector: &str) {
-    session.writer.wait_until(&format!("{FRAME}.querySelector({})", json!(selector)));
-    session.writer.evaluate(&format!("{FRAME}.querySelector({}).click()", json!(selector)));
+    session.writer.click_element(&format!("{FRAME}.querySelector({})", json!(selector)));
 }
 
 /// Waits until the viewer is closed and this chat is open.
@@ -67,8 +66,7 @@ fn scenario(name: &'static str, version: &str) {
     // A fork that is made on the map is opened.
     let map = format!("#/tree/chats%2FMira%20Voss%2F{}", tide.replace(' ', "%20"));
     show(&mut session, &map);
-    session.writer.wait_until(&format!("[...{FRAME}.querySelectorAll('.selection button')].some((one) => one.textContent.startsWith('Fork'))"));
-    session.writer.evaluate(&format!("[...{FRAME}.querySelectorAll('.selection button')].find((one) => one.textContent.startsWith('Fork')).click()"));
+    session.writer.click_element(&format!("[...{FRAME}.querySelectorAll('.selection button')].find((one) => one.textContent.startsWith('Fork'))"));
     session.writer.wait_until(&format!("{FRAME}.querySelector('dialog[open] form input')"));
     session.writer.evaluate(&format!(
         "void Object.assign({FRAME}.querySelector('dialog[open] form input'), {{ value: 'From the map' }})"

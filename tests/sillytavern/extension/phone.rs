@@ -86,8 +86,7 @@ fn badge_menus_and_viewer_fit_a_phone() {
         phone.screenshot("phone-menu");
         assert_eq!(phone.evaluate(CUT_OFF), json!([]));
         phone.tap(".mes[mesid='3'] .stvc_fork");
-        phone.wait_until("document.querySelector('dialog.popup[open] .popup-input')");
-        phone.evaluate("(() => { const field = document.querySelector('dialog.popup[open] .popup-input'); field.value = 'What if'; field.dispatchEvent(new Event('input')); })()");
+        phone.fill_popup("What if");
         phone.screenshot("phone-name");
         phone.tap("dialog.popup[open] .popup-button-ok");
         phone.wait_until("SillyTavern.getContext().getCurrentChatId() === 'What if' && SillyTavern.getContext().chat.length === 4");

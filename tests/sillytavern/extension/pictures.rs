@@ -95,9 +95,7 @@ fn pictures_show_the_current_extension() {
         session.writer.click("dialog.popup[open] .popup-button-cancel");
 
         // The map.
-        session
-            .writer
-            .evaluate("document.querySelectorAll('#stvc_wand .stvc-menu-item')[1].click()");
+        session.writer.click_menu_entry(1);
         session.writer.wait_until("document.querySelector('iframe.stvc-viewer')?.contentDocument?.querySelectorAll('svg .lane').length >= 3");
         picture(&mut session, "st-timelines");
         session.writer.click("dialog.popup[open] .popup-button-ok");

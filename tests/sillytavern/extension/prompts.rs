@@ -95,9 +95,7 @@ fn extension_changes_no_prompt_and_contacts_only_sillytavern() {
         assert_eq!(with, without);
 
         // The viewer sends no other requests either.
-        session
-            .writer
-            .evaluate("document.querySelectorAll('#stvc_wand .stvc-menu-item')[1].click()");
+        session.writer.click_menu_entry(1);
         session.writer.wait_until("document.querySelector('iframe.stvc-viewer')?.contentDocument?.querySelector('svg .lane')");
         session.writer.click("dialog.popup[open] .popup-button-ok");
         let traffic = session.writer.take_requests();
