@@ -1,9 +1,12 @@
 //! A deterministic simulation of devices that share a remote on plain storage (docs/remotes.md).
 //!
-//! The devices edit, rename, fork, delete and undo, and sync through a storage that delays,
-//! reorders, truncates and hides objects and fails calls. Then the storage settles, and each device
-//! syncs twice. Now all libraries and all refs must be equal, and every message that a sync has
-//! acknowledged must be in some snapshot. A failing run is shrunk to a shorter list of steps.
+//! The devices edit, rename, fork, tag, delete, erase and undo, and sync through a storage that
+//! delays, reorders, truncates and hides objects and fails calls. In tests, few packs are enough to
+//! merge them, so packs are replaced all the time. Then the storage settles, each device syncs
+//! twice, erases what another device has erased, and syncs twice again. Now all libraries and all
+//! refs must be equal, every message that a sync has acknowledged must be in some snapshot unless
+//! it was erased, and the storage must not contain an erased message. A failing run is shrunk to a
+//! shorter list of steps.
 //!
 //! `STVC_REMOTE_SEEDS` sets the number of seeds, and `STVC_REMOTE_FIRST` the first seed.
 
@@ -19,13 +22,14 @@ use chrono::{DateTime, FixedOffset, TimeDelta};
 
 use crate::archive::Tree;
 use crate::engine::copies::chosen_refs::{Refs, ours};
+use crate::engine::receive::{Outcome, ReceivedTimeline};
 use crate::engine::remotes::{Remote, RemoteKey, Session};
 use crate::engine::{CommandRun, Workspace};
 use crate::history::History;
 use crate::progress::NoProgress;
-use crate::verbs::snapshot;
-use crate::verbs::sync::{Options, sync_with};
-use crate::verbs::undo;
+use crate::store::Kind;
+use crate::verbs::sync::{Options, Report, sync_with};
+use crate::verbs::{erase, snapshot, tag, undo};
 use storage::{Client, Cloud, Dice};
 
 const DEVICES: usize = 3;
@@ -41,6 +45,8 @@ enum Action {
     Rename(u64),
     Fork(u64),
     Delete(u64),
+    Erase(u64),
+    Tag(u64),
     Undo,
     Sync,
     /// A sync whose connection breaks after this number of calls.
@@ -60,7 +66,7 @@ fn steps(seed: u64) -> Vec<Step> {
     let mut dice = Dice(seed);
     let mut step = |number| {
         let device = dice.roll(DEVICES as u64) as usize;
-        let action = match dice.roll(20) {
+        let action = match dice.roll(22) {
             0..=4 => Action::Edit(dice.roll(100)),
             5 => Action::EditBook(dice.roll(100)),
             6 => Action::New,
@@ -69,6 +75,8 @@ fn steps(seed: u64) -> Vec<Step> {
             10 => Action::Delete(dice.roll(100)),
             11 => Action::Undo,
             12..=14 => Action::BrokenSync(dice.roll(12)),
+            15 => Action::Tag(dice.roll(100)),
+            16 if dice.roll(2) == 0 => Action::Erase(dice.roll(100)),
             _ => Action::Sync,
         };
         Step { number, device, action }
@@ -85,6 +93,8 @@ struct Device {
     written: BTreeSet<String>,
     /// Whether a chat was deleted, which a later sync may divide into two.
     has_deleted: bool,
+    /// Messages of erased chats that no other chat has.
+    erased: BTreeSet<String>,
 }
 
 impl Device {
@@ -106,6 +116,7 @@ impl Device {
             cloud: Arc::clone(cloud),
             written: BTreeSet::new(),
             has_deleted: false,
+            erased: BTreeSet::new(),
         }
     }
 
@@ -196,6 +207,20 @@ impl Device {
                 // The deletion is recorded now, and not by one of the last syncs.
                 self.snapshot(now + TimeDelta::seconds(1));
             }
+            Action::Erase(which) => {
+                let chats = self.chats().len();
+                let Some(name) = self.pick(which).filter(|_| chats > 1) else { return false };
+                self.snapshot(now);
+                self.erase(name.trim_end_matches(".jsonl"), now + TimeDelta::seconds(1));
+            }
+            Action::Tag(which) => {
+                let Some(name) = self.pick(which) else { return false };
+                self.snapshot(now);
+                let snapshot = format!("chats/Mira/{}", name.trim_end_matches(".jsonl"));
+                let options =
+                    tag::Options::Add { name: format!("tag {}", n % 2), snapshot, lead: true };
+                tag::tag(&self.workspace(now), &options).unwrap();
+            }
             Action::Undo => {
                 let options = undo::Options::default();
                 // Later changes may prevent it.
@@ -203,33 +228,61 @@ impl Device {
                 // Messages that an undo removes are not acknowledged by a later sync.
                 self.written.clear();
             }
-            Action::Sync => return self.sync(now, None),
-            Action::BrokenSync(calls) => return self.sync(now, Some(calls)),
+            Action::Sync => return self.sync(now, None).is_some(),
+            Action::BrokenSync(calls) => return self.sync(now, Some(calls)).is_some(),
         }
         false
     }
 
-    /// Syncs. Returns whether the sync succeeded, so that everything written is acknowledged.
-    fn sync(&self, now: DateTime<FixedOffset>, breaks_after: Option<u64>) -> bool {
+    /// Erases a chat, and deletes its file.
+    fn erase(&mut self, name: &str, now: DateTime<FixedOffset>) {
+        let before = self.messages(now);
+        let _ = fs::remove_file(self.path(&format!("{name}.jsonl")));
+        self.has_deleted = true;
+        self.snapshot(now);
+        let timelines = vec![format!("chats/Mira/{name}")];
+        let options = erase::Options { timelines, dry_run: false };
+        erase::erase(&self.workspace(now), &options, &mut NoProgress).unwrap();
+        let after = self.messages(now);
+        self.erased.extend(before.difference(&after).cloned());
+    }
+
+    /// Erases the chats that another device has erased, as `stvc sync` suggests. Returns whether
+    /// there was one.
+    fn erase_what_others_erased(&mut self, now: DateTime<FixedOffset>) -> bool {
+        let report = self.sync(now, None).unwrap();
+        let is_erased = |entry: &&ReceivedTimeline| entry.outcome == Outcome::ErasedElsewhere;
+        let erased: Vec<_> = report.entries.iter().filter(is_erased).collect();
+        for entry in &erased {
+            self.erase(entry.timeline.chat(), now + TimeDelta::seconds(1));
+        }
+        !erased.is_empty()
+    }
+
+    /// Opens the remote.
+    fn session(&self, workspace: &Workspace, breaks_after: Option<u64>) -> Session {
+        let storage = Client {
+            cloud: Arc::clone(&self.cloud),
+            device: self.index,
+            breaks_after: Mutex::new(breaks_after),
+        };
+        let store = workspace.find_or_create_store().unwrap();
+        Session::over(workspace, &store, &self.remote, Arc::new(storage)).unwrap()
+    }
+
+    /// Syncs. Returns the report if the sync succeeded, so that everything written is acknowledged.
+    fn sync(&self, now: DateTime<FixedOffset>, breaks_after: Option<u64>) -> Option<Report> {
         let options = Options {
             place: crate::engine::copies::CopyPlace::Storage("simulated".into()),
             closed: Default::default(),
             dry_run: false,
         };
-        let open = |workspace: &Workspace, _: &str| {
-            let storage = Client {
-                cloud: Arc::clone(&self.cloud),
-                device: self.index,
-                breaks_after: Mutex::new(breaks_after),
-            };
-            let store = workspace.find_or_create_store()?;
-            Session::over(workspace, &store, &self.remote, Arc::new(storage))
-        };
+        let open = |workspace: &Workspace, _: &str| Ok(self.session(workspace, breaks_after));
         match sync_with(&self.workspace(now), &options, &open, &mut NoProgress) {
-            Ok(_) => true,
+            Ok(report) => Some(report),
             Err(error) if breaks_after.is_some() => {
                 assert!(error.to_string().contains("broken"), "{error}");
-                false
+                None
             }
             Err(error) => panic!("device {}: the sync failed: {error}", self.index),
         }
@@ -251,8 +304,8 @@ impl Device {
         ours(&self.workspace(now).open_store().unwrap()).unwrap()
     }
 
-    /// Returns all messages of all snapshots.
-    fn texts(&self, now: DateTime<FixedOffset>) -> String {
+    /// Returns the lines of all messages of all snapshots.
+    fn messages(&self, now: DateTime<FixedOffset>) -> BTreeSet<String> {
         let store = self.workspace(now).open_store().unwrap();
         let (history, reader) = (History::load(&store).unwrap(), store.reader());
         let mut seen = BTreeSet::new();
@@ -260,8 +313,28 @@ impl Device {
             let tree = Tree::open(&reader, snapshot.tree).unwrap();
             seen.extend(tree.messages().iter().copied());
         }
-        let texts = seen.into_iter().map(|id| reader.blob(id).unwrap());
-        texts.map(|text| String::from_utf8(text).unwrap() + "\n").collect()
+        let lines = seen.into_iter().map(|id| reader.blob(id).unwrap());
+        lines.map(|line| String::from_utf8(line).unwrap()).collect()
+    }
+
+    /// Returns all text in the packs of the remote that this new device can read.
+    fn stored_text(&self, now: DateTime<FixedOffset>) -> String {
+        let workspace = self.workspace(now);
+        let mut session = self.session(&workspace, None);
+        session.refresh(&mut NoProgress).unwrap();
+        let mut text = String::new();
+        for announcement in session.new_announcements() {
+            let beside = self.folder.path();
+            let opened = session.open_state(announcement, None, beside, &mut NoProgress).unwrap();
+            let (store, _folder) = opened.unwrap().1.store().unwrap();
+            let reader = store.reader();
+            for prefix in "0123456789abcdef".chars() {
+                for id in reader.with_prefix(&prefix.to_string(), Kind::Blob).unwrap() {
+                    text += &String::from_utf8_lossy(&reader.blob(id).unwrap());
+                }
+            }
+        }
+        text
     }
 }
 
@@ -290,7 +363,7 @@ fn run(seed: u64, steps: &[Step]) {
         now += TimeDelta::seconds(10);
         device.sync(now, None);
     }
-    let mut acknowledged = BTreeSet::new();
+    let mut acknowledged: BTreeSet<String> = BTreeSet::new();
     for step in steps {
         now += TimeDelta::seconds(60);
         let device = &mut devices[step.device];
@@ -299,13 +372,19 @@ fn run(seed: u64, steps: &[Step]) {
         }
     }
     Cloud::settle(&cloud);
-    for _ in 0..ROUNDS {
-        for device in &devices {
+    let mut must_sync = true;
+    while must_sync {
+        for device in (0..ROUNDS).flat_map(|_| &devices) {
             now += TimeDelta::seconds(60);
-            assert!(device.sync(now, None));
+            assert!(device.sync(now, None).is_some());
+        }
+        must_sync = false;
+        for device in &mut devices {
+            now += TimeDelta::seconds(60);
+            must_sync |= device.erase_what_others_erased(now);
         }
     }
-    let texts = devices[0].texts(now);
+    let messages = devices[0].messages(now);
     let mut all = BTreeMap::new();
     for device in &devices {
         all.extend(device.files());
@@ -320,8 +399,17 @@ fn run(seed: u64, steps: &[Step]) {
             assert!(all[&path] == bytes, "{} of device {n}", path.display());
         }
     }
-    for words in &acknowledged {
-        assert!(texts.contains(words), "{words:?} was acknowledged and is lost");
+    let erased: BTreeSet<_> = devices.iter().flat_map(|device| &device.erased).collect();
+    let erased: Vec<_> = erased.into_iter().filter(|line| !messages.contains(*line)).collect();
+    for line in acknowledged.iter().map(|words| message(words)) {
+        let is_kept = messages.contains(&line) || erased.contains(&&line);
+        assert!(is_kept, "{line:?} was acknowledged and is lost");
+    }
+    if !erased.is_empty() {
+        let stored = Device::new(DEVICES, &key, &cloud).stored_text(now);
+        for line in erased {
+            assert!(!stored.contains(line.as_str()), "{line:?} was erased and is still stored");
+        }
     }
 }
 

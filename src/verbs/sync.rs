@@ -331,7 +331,11 @@ fn join_announcements(
         unsent = receive_from(workspace, place, Policy::JoinByTime, options, report, monitor)?;
     }
     if !options.dry_run {
-        let is_left = |outcome: &Outcome| matches!(outcome, Outcome::Left(_));
+        // What the user must do something about is reported by each sync.
+        let is_left = |outcome: &Outcome| {
+            use Outcome::{ErasedElsewhere, ForkOfErased, Left};
+            matches!(outcome, Left(_) | ErasedElsewhere | ForkOfErased)
+        };
         let has_conflict = report.entries.iter().any(|entry| entry.conflict.is_some());
         let is_left = report.count(is_left) > 0 || report.left_there > 0;
         session.set_unsettled(is_late || is_left || has_conflict)?;

@@ -72,6 +72,10 @@ impl ChosenRefs {
         self
     }
 
+    pub fn has_tag_of(&self, snapshot: ObjectId) -> bool {
+        self.refs.iter().any(|(name, id)| name.as_str().starts_with(TAGS) && *id == snapshot)
+    }
+
     pub fn snapshots(&self) -> HashSet<SnapshotId> {
         self.history.past(self.refs.values().copied().map(SnapshotId))
     }

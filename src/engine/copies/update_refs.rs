@@ -132,6 +132,8 @@ pub(crate) fn plan(
             Some(before) if is_branch && sent.contains(&SnapshotId(before)) => {
                 update.forced.push(change);
             }
+            // Another chosen tag names the snapshot, because a sync gave the tag a number.
+            Some(before) if !is_branch && chosen.has_tag_of(before) => update.forced.push(change),
             Some(before) if removed.was_here(name, before)? => {
                 if keep(before)? {
                     update.removed.push(name.clone());

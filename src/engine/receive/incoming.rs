@@ -28,8 +28,8 @@ use crate::progress::Monitor;
 use crate::regular;
 use crate::rules::{Code, Finding};
 use crate::store::{
-    Effect, Erasures, Kind, ObjectId, PackWriter, RefChange, RefName, RemoteSession, Store,
-    temporary_folder,
+    Effect, Erasures, Kind, ObjectId, PackWriter, Reader, RefChange, RefName, RemoteSession, Store,
+    temporary_folder, unless_lost,
 };
 
 pub struct Received {
@@ -91,6 +91,8 @@ pub(crate) struct WithheldRefs {
     pub invalid: Vec<RefName>,
     /// Refs that reach an erased snapshot.
     pub erased: Vec<ErasedRef>,
+    /// Refs to erased snapshots that cannot be read any more.
+    pub erased_and_lost: Vec<RefName>,
     /// The erasures that this device and the remote have recorded.
     pub erasures: Erasures,
 }
@@ -338,21 +340,30 @@ impl Received {
     /// unsupported or erased snapshot. Does not rewrite commits, because other devices would not
     /// know the new ids.
     fn shared(mut self, ours: LocalHistory<'_>) -> Result<Incoming> {
-        let mut findings = self.findings();
-        let invalid = self.leave_out(|found| !found.can_be_shared());
         let mut erasures = ours.map(|(store, _)| store.erasures()).transpose()?.unwrap_or_default();
         erasures.join(&self.store.received_erasures()?);
+        // Another device may already have deleted the objects of an erased snapshot, so it need not
+        // be valid.
         let new = self.judged.snapshots().map(|(snapshot, _)| snapshot);
-        let erased = erased_among(&erasures, &self.store.reader(), new)?;
+        let mut erased = erased_among(&erasures, &self.store.reader(), new)?;
+        let recorded = self.judged.commits.iter().map(|found| found.id);
+        erased.extend(recorded.filter(|id| erasures.has(&id.to_string())));
         let left = self.leave_out(|found| erased.contains(&found.id));
+        let mut findings = self.findings();
+        let invalid = self.leave_out(|found| !found.can_be_shared());
         let mut incoming = self.incoming(ours)?;
         findings.extend(invalid.iter().map(|(name, _)| withheld_ref(name)));
         incoming.findings = findings;
         let invalid = invalid.into_iter().map(|(name, _)| name).collect();
-        incoming.withheld = WithheldRefs { invalid, erased: Vec::new(), erasures };
+        incoming.withheld = WithheldRefs { invalid, erasures, ..WithheldRefs::default() };
+        let reader = incoming.store.reader();
         for (name, id) in left {
-            let head = Snapshot::read(&incoming.store.reader().commit(id)?)?;
-            let is_fork = !is_its_own(&incoming.store, head.clone(), &erased)?;
+            let Some(commit) = unless_lost(reader.commit(id))? else {
+                incoming.withheld.erased_and_lost.push(name);
+                continue;
+            };
+            let head = Snapshot::read(&commit)?;
+            let is_fork = !is_its_own(&reader, head.clone(), &erased)?;
             incoming.withheld.erased.push(ErasedRef { name, head, is_fork });
         }
         Ok(incoming)
@@ -439,7 +450,8 @@ impl Incoming {
     }
 }
 
-fn is_its_own(store: &Store, head: Snapshot, ids: &HashSet<ObjectId>) -> Result<bool> {
+/// Returns whether a timeline itself has one of the snapshots `ids`, and not only its parent.
+fn is_its_own(reader: &Reader, head: Snapshot, ids: &HashSet<ObjectId>) -> Result<bool> {
     let mut snapshot = head;
     loop {
         if ids.contains(&snapshot.id.0) {
@@ -447,7 +459,10 @@ fn is_its_own(store: &Store, head: Snapshot, ids: &HashSet<ObjectId>) -> Result<
         }
         let parent = snapshot.parents.first().filter(|_| snapshot.fork_at.is_none());
         let Some(parent) = parent else { return Ok(false) };
-        snapshot = Snapshot::read(&store.reader().commit(parent.0)?)?;
+        if ids.contains(&parent.0) {
+            return Ok(true);
+        }
+        snapshot = Snapshot::read(&reader.commit(parent.0)?)?;
     }
 }
 

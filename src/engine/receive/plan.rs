@@ -232,21 +232,30 @@ pub struct ReceivedTag {
     pub snapshot: SnapshotId,
 }
 
-/// Plans the tags. If both sides use one name for different snapshots, the imported tag gets a
-/// number under `KeepLocal`, and the local tag in a sync.
+/// Plans the tags. If both sides use one name for different snapshots, one of the tags gets a
+/// number: the imported one under `KeepLocal`, the local one under `Join`, and under `JoinByTime`
+/// the one with the earlier snapshot, so that all devices decide alike.
 pub(super) fn plan_tags(ours: &History, theirs: &History, policy: Policy) -> Vec<ReceivedTag> {
     let here: BTreeMap<_, _> = ours.tags().collect();
     let mut taken = all_tags([ours]);
     if policy.is_sync() {
-        taken.extend(all_tags([theirs]));
+        taken = all_tags([theirs]).into_iter().chain(taken).collect();
     }
+    let order = |history: &History, id| (history.get(id).map(|it| it.time.seconds), id);
+    let is_later = |local, remote| order(ours, local) > order(theirs, remote);
     let mut tags = Vec::new();
     for (name, snapshot) in theirs.tags().filter(|(name, id)| here.get(name) != Some(id)) {
         let received = |here: String, snapshot| ReceivedTag { name: name.into(), here, snapshot };
         let makes_room = match policy {
             Policy::KeepLocal => Some(snapshot),
+            Policy::JoinByTime
+                if here.get(name).is_some_and(|local| is_later(*local, snapshot)) =>
+            {
+                Some(snapshot)
+            }
             Policy::Join | Policy::JoinByTime => {
                 tags.push(received(name.into(), snapshot));
+                taken.insert(name.into(), snapshot);
                 here.get(name).copied()
             }
         };

@@ -22,6 +22,7 @@ pub(super) fn leave_out(
     let left = left.flat_map(|step| step.local.into_iter().chain([&step.entry.head]));
     unsent.except.extend(left.map(|snapshot| branch(&snapshot.timeline)));
     unsent.except.extend(incoming.withheld.invalid.iter().cloned());
+    unsent.erased.extend(incoming.withheld.erased_and_lost.iter().cloned());
     let refs = chosen_refs::ours(store)?;
     let here = erased_refs(store, &History::load(store)?, &refs, &incoming.withheld.erasures)?;
     let mut reported: Vec<(&ErasedRef, Outcome)> = Vec::new();
@@ -40,8 +41,11 @@ pub(super) fn leave_out(
     }
     for found in &here {
         unsent.except.insert(found.name.clone());
-        reported.retain(|(known, _)| known.head.timeline != found.head.timeline);
-        reported.push((found, Outcome::ErasedElsewhere));
+        // A tag must not replace the branch of its timeline.
+        if found.name.is_branch() {
+            reported.retain(|(known, _)| known.head.timeline != found.head.timeline);
+            reported.push((found, Outcome::ErasedElsewhere));
+        }
     }
     reported.retain(|(found, _)| found.name.is_branch());
     let mut entries: Vec<_> = steps.into_iter().map(|step| step.entry).collect();

@@ -22,8 +22,9 @@ use crate::store::{ObjectId, Store};
 
 /// Maximum lengths, in bytes, of packs that are merged with each other.
 const TIERS: [u64; 2] = [256 << 10, 8 << 20];
-/// The number of packs in a tier from which they are merged.
-const MANY: usize = 32;
+/// The number of packs in a tier from which they are merged. Few in the simulation, so that its
+/// short runs merge packs.
+const MANY: usize = if cfg!(test) { 3 } else { 32 };
 
 /// A pack that is replaced, and the ids of its objects; `None` if they are unknown.
 type AffectedPack = (Pack, Option<Vec<ObjectId>>);

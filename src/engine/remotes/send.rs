@@ -31,10 +31,10 @@ use crate::store::{Copied, Erasures, Loss, ObjectId, PackSlot, RefName, Store};
 /// Length of the objects in one pack, before compression. After an interruption, a complete pack is
 /// not written again.
 const PACK: u64 = 48 << 20;
-/// Number of announcements after which a complete one is written.
-const MOST_ON_BASE: u64 = 64;
+/// Number of announcements after which a complete one is written. Low in the simulation.
+const MOST_ON_BASE: u64 = if cfg!(test) { 4 } else { 64 };
 /// The number of superfluous announcements from which they are deleted, to save requests.
-const SUPERFLUOUS: usize = 8;
+const SUPERFLUOUS: usize = if cfg!(test) { 2 } else { 8 };
 /// Time in seconds after which a replaced pack is deleted, even if not all devices know.
 const LONGEST_RETIREMENT: i64 = 30 * 24 * 3600;
 /// Time in seconds after which a device that announced nothing is not waited for.
