@@ -16,7 +16,8 @@ use crate::st::{Captured, TimelineName};
 pub struct SafetySnapshots {
     /// Number of snapshots that were created.
     pub new: usize,
-    /// The number of timelines that may have changed and could not be stored.
+    /// The number of timelines that may have changed and could not be stored, or only without their
+    /// lorebook.
     pub not_taken: usize,
     /// The reasons why timelines were not stored, and warnings about snapshots that were created
     /// while work was pending in ST-Auto-Recap's queue.
@@ -96,7 +97,16 @@ fn take(
         first.not_taken += 1;
         first.findings.extend(why.into_iter().map(|finding| finding.remedy(remedy)));
     }
-    let is_busy = |finding: &Finding| finding.code == Code::QueueActive;
-    first.findings.extend(findings.into_iter().filter(is_busy));
+    for finding in findings {
+        match finding.code {
+            Code::QueueActive => first.findings.push(finding),
+            // The snapshot has only the chat.
+            Code::LorebookUnread => {
+                first.not_taken += 1;
+                first.findings.push(finding);
+            }
+            _ => {}
+        }
+    }
     Ok(first)
 }

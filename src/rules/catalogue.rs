@@ -158,7 +158,7 @@ catalogue! {
         LorebookMissing "lorebook-missing" [Error] FILES;
             "The lorebook that the chat names does not exist. SillyTavern shows it as empty.";
             "run `stvc doctor --fix` to restore it if a snapshot has it; or choose another lorebook for the chat";
-        LorebookUnread "lorebook-unread" [Warning] "`snapshot`, `status`";
+        LorebookUnread "lorebook-unread" [Warning] "`snapshot`, `status`, `sync`";
             "The file of the chat's lorebook exists but cannot be read. A new snapshot contains only the chat; restoring the chat uses the last stored lorebook.";
             "check the disk and the permissions of the lorebook's file; the next snapshot then contains both";
         CharacterMissing "character-missing" [Warning] "`doctor`";

@@ -522,6 +522,21 @@ fn sync_skips_a_chat_with_unreadable_lorebook() {
 }
 
 #[test]
+fn sync_and_backup_report_a_chat_stored_without_its_lorebook() {
+    let sandbox = with_folder();
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let folder = sandbox.folder().join("shared");
+    let _give_back = hide_lorebook(&sandbox, "a link to itself");
+    let reports = |command: &[&str], code| {
+        sandbox.append("chats/Mira/a.jsonl", &message("more", 9));
+        let lines = sandbox.json(command).exits(code).lines();
+        assert!(lines.iter().any(|line| line["code"] == "lorebook-unread"), "{lines:?}");
+    };
+    reports(&["backup", folder.to_str().unwrap()], 3);
+    reports(&["sync", folder.to_str().unwrap()], 3);
+}
+
+#[test]
 fn folder_in_the_place_of_a_chat_is_not_a_deletion() {
     let sandbox = with_folder();
     let chat = sandbox.path("chats/Mira/a.jsonl");

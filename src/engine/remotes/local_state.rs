@@ -69,7 +69,12 @@ impl StateFolder {
         let file = path.join("lock");
         let lock = durable::open_to_lock(&file).map_err(local_at(&file))?;
         match file_lock::lock_within(&lock, patience) {
-            Ok(true) => Ok(Self { path, lock: Some(lock) }),
+            Ok(true) => {
+                for sub in ["", "joined", "objects"] {
+                    durable::clear_left_behind(&path.join(sub));
+                }
+                Ok(Self { path, lock: Some(lock) })
+            }
             Ok(false) => Err(PlainRemoteError::InUse),
             Err(error) => Err(local_at(&file)(error)),
         }

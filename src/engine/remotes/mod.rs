@@ -120,9 +120,7 @@ fn random_id() -> Result<String> {
 /// Removes a remote and its keys from a store. The storage stays unchanged.
 pub fn remove(store: &Store, name: &str) -> Result<Remote> {
     let mut remotes = load(store)?;
-    let address = absolute(name);
-    let is_it = |known: &Remote| known.name == name || known.address == address;
-    let at = remotes.iter().position(is_it);
+    let at = remotes.iter().position(|known| known.is_called(name));
     let at = at.ok_or_else(|| PlainRemoteError::Unknown { name: name.to_owned() })?;
     let removed = remotes.remove(at);
     registry::save(store, remotes)?;

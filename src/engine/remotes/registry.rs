@@ -40,6 +40,11 @@ impl Remote {
         self.key.is_some()
     }
 
+    /// Returns whether this is the name or the address of the remote.
+    pub(super) fn is_called(&self, text: &str) -> bool {
+        self.name == text || absolute(&self.address) == absolute(text)
+    }
+
     pub(super) fn key(&self) -> Result<RemoteKey> {
         match &self.key {
             None => Ok(RemoteKey::unencrypted(self.id.clone())),
@@ -104,9 +109,7 @@ fn write_secret(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// Returns the remote with this name or address.
 pub fn find(store: &Store, text: &str) -> Result<Option<Remote>> {
-    let address = absolute(text);
-    let remotes = load(store)?;
-    Ok(remotes.into_iter().find(|remote| remote.name == text || remote.address == address))
+    Ok(load(store)?.into_iter().find(|remote| remote.is_called(text)))
 }
 
 /// Returns an address as it is recorded: the path of a folder as an absolute path.

@@ -1,10 +1,12 @@
-//! Two devices that sync through a folder or a server.
+//! Two devices that sync through a folder, a server or a remote on plain storage.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use serde_json::Value;
+
 use super::store::pack_refs;
-use super::{CaseEntry, SERVER, SHARED, Scene};
+use super::{CaseEntry, REMOTE, SERVER, SHARED, Scene};
 use crate::stage::Stage;
 use crate::world::{
     A, B, BOOK, CARD, GULL, MAP, PIER, PIER_EDITED, add_card_and_picture, book, chat,
@@ -38,6 +40,10 @@ pub const CASES: &[CaseEntry] = &[
         contents.extend([CARD, MAP].map(|path| (path.to_owned(), stage.read("two", path))));
         Scene { contents, ..sync_scene(SHARED) }
     }),
+    ("sync", "sync-remote-receive", |stage| receive(stage, REMOTE)),
+    ("sync", "sync-remote-send", |stage| send(stage, REMOTE)),
+    ("sync", "sync-remote-both", |stage| diverged(stage, REMOTE)),
+    ("sync", "sync-remote-erased", |stage| erased(stage, REMOTE)),
     ("sync", "sync-git-receive", |stage| {
         create_server(stage, &["one", "two"]);
         receive(stage, SERVER)
@@ -62,18 +68,38 @@ pub const CASES: &[CaseEntry] = &[
 ];
 
 fn sync_scene(remote: &'static str) -> Scene {
-    let copy = if remote == SERVER { "server.git" } else { "shared" };
-    Scene { remote: Some(remote), ..Scene::new(&["sync", remote]).backup(copy) }
+    let backups = match remote {
+        SERVER => vec!["server.git"],
+        REMOTE => Vec::new(),
+        _ => vec!["shared"],
+    };
+    Scene { remote: Some(remote), backups, ..Scene::new(&["sync", remote]) }
 }
 
 /// Creates two devices with equal content.
 fn synced_pair(stage: &mut Stage, remote: &str) {
     small_library(stage, "one");
     stage.snapshot("one");
+    if remote == REMOTE {
+        add_remote(stage, "one");
+    }
     stage.stvc("one", &["sync", remote]).exits(0);
     empty_library(stage, "two");
+    if remote == REMOTE {
+        add_remote(stage, "two");
+    }
     stage.stvc("two", &["sync", remote]).exits(0);
     pack_refs(stage);
+}
+
+/// Adds the shared folder as a remote on plain storage. Its recorded path becomes relative, because
+/// each point has a folder of its own.
+fn add_remote(stage: &mut Stage, device: &str) {
+    stage.stvc(device, &["remote", "add", SHARED, "--unencrypted"]).exits(0);
+    let file = stage.store(device).join("stvc/remotes.json");
+    let mut remotes: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    remotes["remotes"][0]["address"] = SHARED.into();
+    fs::write(file, remotes.to_string()).unwrap();
 }
 
 /// The other device wrote and synced.

@@ -11,6 +11,8 @@ use crate::stage::Stage;
 pub const SERVER: &str = "ssh://server/server.git";
 /// Folder that two devices sync through, relative to the library.
 pub const SHARED: &str = "../../shared";
+/// Name of the remote on plain storage, which is in the folder [`SHARED`].
+pub const REMOTE: &str = "remote";
 
 pub struct Case {
     pub name: &'static str,
