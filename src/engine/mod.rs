@@ -16,6 +16,7 @@ pub(crate) mod free_names;
 pub(crate) mod fuzzing;
 pub mod gate;
 pub(crate) mod group_list;
+pub(crate) mod join_packs;
 mod known_folders;
 pub(crate) mod left_out;
 pub(crate) mod lost_objects;

@@ -9,13 +9,13 @@ use std::collections::{BTreeMap, HashMap};
 use super::cache::{Cache, CacheMatch};
 use super::changed_timelines::{self, Branches, Head, touched};
 use super::operation::{self, HeldLock, Operation, SnapshotParents};
-use super::{Error, Result, Workspace};
+use super::{Error, Result, Workspace, join_packs};
 use crate::archive::{self, Kind, Snapshot, SnapshotId, State, Validator, branch};
 use crate::auto_recap::{CheckpointState, queue_activity};
 use crate::history::origin::{Lineage, NewTimeline};
 use crate::history::{self, History, latest_valid};
 use crate::progress::Monitor;
-use crate::rules::{self, Code, Finding};
+use crate::rules::{self, Finding};
 use crate::st::{self, Captured, Disk, Library, Presence, Scan, TimelineFiles, TimelineName};
 use crate::store::Store;
 
@@ -365,6 +365,7 @@ impl<'a> SnapshotSession<'a> {
     pub(crate) fn finish(mut self, held: &HeldLock) -> Result<Finished> {
         let new_ids: HashMap<_, _> = self.settle_families()?.into_iter().collect();
         self.done.findings.extend(self.operation.attachments_left_out());
+        let workspace = self.operation.workspace;
         let operation::OperationResult { objects, bytes, .. } = self.operation.finish(held)?;
         let outcomes =
             self.done.outcomes.iter_mut().filter_map(|outcome| match &mut outcome.result {
@@ -379,12 +380,8 @@ impl<'a> SnapshotSession<'a> {
             }
         }
         want_again(self.store, &self.done.outcomes, held)?;
-        if objects > 0
-            && let Err(error) = self.store.tidy(&held.lock, &archive::new_versions)
-        {
-            let message = format!("small packs and refs could not be combined: {error}");
-            let subject = self.store.path().display().to_string();
-            self.done.findings.push(Finding::new(Code::PacksNotJoined, subject, message));
+        if objects > 0 {
+            self.done.findings.extend(join_packs::after_save(workspace, self.store, held));
         }
         self.cache.save(self.store);
         if let Some(lineage) = self.origins.lineage {

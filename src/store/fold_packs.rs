@@ -28,6 +28,8 @@ use crate::progress::NoProgress;
 
 /// Number of small packs above which some of them are folded.
 const MAX_SMALL_PACKS: usize = 20;
+/// Number of small packs that slow down reading.
+const TOO_MANY_PACKS: usize = 100;
 /// All small packs are folded when their total size exceeds the size of the store's largest pack
 /// divided by this number. The largest pack itself does not count.
 const PART: u64 = 5;
@@ -47,8 +49,13 @@ const STEP: u64 = 2 << 20;
 pub type Order<'o> = &'o dyn Fn(&Store, Vec<ObjectId>, &HashSet<ObjectId>) -> Vec<PackSlot>;
 
 impl Store {
-    /// Folds packs and packs refs, if there are many. Called after each write, so that each call
-    /// has little to do.
+    /// Returns whether there are so many small packs that they slow down reading.
+    pub fn has_too_many_packs(&self) -> Result<bool> {
+        Ok(files_ending(&self.pack_dir(), "idx")?.len() > TOO_MANY_PACKS)
+    }
+
+    /// Folds packs and packs refs, if there are many. Called after each write, or when nobody has
+    /// written for a while, so that each call has little to do.
     pub fn tidy(&self, lock: &Lock, order: Order<'_>) -> Result<()> {
         self.fold_packs(lock, order)?;
         self.pack_refs(lock)

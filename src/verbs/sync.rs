@@ -331,7 +331,7 @@ fn join_announcements(
         unsent = receive_from(workspace, place, Policy::JoinByTime, options, report, monitor)?;
     }
     if !options.dry_run {
-        // What the user must do something about is reported by each sync.
+        // Each sync reports the timelines for which the user must do something.
         let is_left = |outcome: &Outcome| {
             use Outcome::{ErasedElsewhere, ForkOfErased, Left};
             matches!(outcome, Left(_) | ErasedElsewhere | ForkOfErased)

@@ -31,7 +31,7 @@ use crate::engine::copies::last_backups::{self, LastBackup};
 use crate::engine::copies::{CopyPlace, last_sync};
 use crate::engine::files::ChatOpenState;
 use crate::engine::gate::GatePolicy;
-use crate::engine::{self, LibraryPlace, Workspace, changed_timelines};
+use crate::engine::{self, LibraryPlace, Workspace, changed_timelines, join_packs};
 use crate::progress::NoProgress;
 use crate::rules::Finding;
 use crate::st::TimelineName;
@@ -57,6 +57,9 @@ const BACKUP_AGAIN: Duration = Duration::from_secs(15 * 60);
 /// The shortest time after which a failed sync is tried again. The interval that the user set may
 /// be longer.
 const SYNC_AGAIN: Duration = Duration::from_secs(60);
+
+/// The time without saves after which packs are joined, as a multiple of [`Options::settle`].
+const IDLE: u32 = 10;
 
 const MAX_WAIT: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 const SHORTEST_POLL: Duration = Duration::from_millis(100);
@@ -163,6 +166,7 @@ pub fn watch(
         waiting: WaitingTimelines::default(),
         reported: Reported::default(),
         tidied: None,
+        join_at: Some(Instant::now()),
         backup: ScheduledJob::new(
             last_backups::due,
             |workspace, place| backup::to_place(workspace, place, &mut NoProgress),
@@ -196,6 +200,8 @@ struct Watch<'a> {
     waiting: WaitingTimelines,
     reported: Reported,
     tidied: Option<Instant>,
+    /// When the packs of the latest snapshots are joined, unless there are further saves.
+    join_at: Option<Instant>,
     backup: ScheduledJob<(LastBackup, Vec<Finding>)>,
     sync: ScheduledJob<sync::Report>,
     summary: Summary,
@@ -231,7 +237,8 @@ impl Watch<'_> {
             let latest = looked + self.interval();
             // While the library is missing, ignore snapshots that are due. Otherwise the loop would
             // not wait.
-            let sooner = [self.due.when(), self.out_of_patience()].into_iter().flatten();
+            let sooner = [self.due.when(), self.out_of_patience(), self.join_at];
+            let sooner = sooner.into_iter().flatten();
             let next = sooner.filter(|_| self.guard.is_some()).fold(latest, Instant::min);
             match self.context.listener.wait(next) {
                 Signal::Stop => break,
@@ -251,6 +258,9 @@ impl Watch<'_> {
             }
             let is_past = |when: Option<Instant>| when.is_some_and(|when| when <= now);
             let is_due = is_past(self.due.when()) || is_past(self.out_of_patience());
+            if !is_due && is_past(self.join_at) {
+                self.join_packs();
+            }
             if !is_due && looked + self.interval() > now {
                 continue;
             }
@@ -376,6 +386,9 @@ impl Watch<'_> {
 
     fn note(&mut self, report: &Report) {
         self.summary.taken += taken(report);
+        if taken(report) > 0 {
+            self.join_at = Some(Instant::now() + self.context.options.settle * IDLE);
+        }
         let mut begin_to_wait = Vec::new();
         let unreadable = report.unreadable.iter();
         let mut failed: BTreeSet<_> =
@@ -417,6 +430,14 @@ impl Watch<'_> {
         if self.reported.failures.insert((String::new(), error.to_string())) {
             (self.tell)(Event::Failed(error));
             self.due.note(Instant::now());
+        }
+    }
+
+    /// Joins the packs of the latest snapshots. After a failure, the next save tries again.
+    fn join_packs(&mut self) {
+        self.join_at = None;
+        if let Err(error) = join_packs::when_idle(&self.workspace) {
+            self.failed(&error.into());
         }
     }
 

@@ -36,6 +36,33 @@ fn assert_stored(sandbox: &Sandbox) {
     sandbox.git(&["fsck", "--strict"]);
 }
 
+/// A save does not wait until packs are joined.
+#[test]
+fn packs_are_joined_after_the_last_save() {
+    let sandbox = Sandbox::empty();
+    let packs = || {
+        let files = fs::read_dir(sandbox.store().join("objects/pack")).unwrap();
+        files
+            .filter(|file| file.as_ref().unwrap().path().extension() == Some("pack".as_ref()))
+            .count()
+    };
+    sandbox.save("chats/Mira/one.jsonl", chat(1, "none"));
+    let watching = Watching::start(&sandbox, &["--settle", "400ms"]);
+    watching.snapshot_of(1);
+    for messages in 2..24 {
+        sandbox.save("chats/Mira/one.jsonl", chat(messages, "none"));
+        watching.snapshot_of(messages as u64);
+    }
+    assert!(packs() > 20, "{} packs", packs());
+    let begin = Instant::now();
+    while packs() > 20 {
+        assert!(begin.elapsed() < common::watching::LIMIT, "{} packs", packs());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    watching.stop();
+    assert_stored(&sandbox);
+}
+
 #[test]
 fn every_save_becomes_a_snapshot() {
     let sandbox = Sandbox::empty();

@@ -237,8 +237,8 @@ impl Judge<'_> {
         }
         let mut left = Vec::new();
         collect_leftovers(&self.stage.disk(), &mut left);
-        // In the folder of a remote, a temporary file may belong to another device, so it is removed
-        // after days.
+        // A temporary file in the folder of a remote may belong to another device, so it is removed
+        // only after days.
         let mut others = vec![self.stage.server()];
         if self.scene.remote == Some(crate::cases::REMOTE) {
             others.push(self.stage.disk().join("shared"));
