@@ -88,6 +88,7 @@ const FINDINGS = {
   "registry-unreadable": "登记条目无法读取",
   "reload-sillytavern": "酒馆的页面里可能还有旧版本，请先刷新页面",
   "remote-damaged": "远程存储里有缺失或损坏的数据，其余部分已同步",
+  "remote-divided": "两个设备同时新建了远程存储，各用各的密钥",
   "remote-went-back": "远程存储里少了某个设备最近的内容",
   "removed-here": "备份里有这里已经删除的快照",
   "restore-undone": "恢复的内容被酒馆内存里的旧内容覆盖了",

@@ -374,6 +374,9 @@ catalogue! {
         RemoteDamaged "remote-damaged" [Error] "`sync`, `check`";
             "An object of a remote on plain storage is missing or damaged. Everything that does not need it was synced.";
             "wait until the storage has synchronised; then run `stvc sync` here, on the device that wrote the object, and here again";
+        RemoteDivided "remote-divided" [Error] "`sync`";
+            "Two devices created a remote in one storage at the same time, for example in a folder that was not synchronised yet. Each device uses its own key and does not read what the other one wrote. Nothing is lost.";
+            "run `stvc remote remove REMOTE`, then `stvc remote add ADDRESS` with the same passphrase, on the device that the finding names";
         RemoteWentBack "remote-went-back" [Warning] "`sync`";
             "A remote on plain storage no longer has the latest announcement of a device. It was deleted or replaced by an older one, or the storage has not synchronised yet. This device keeps what it has received.";
             "run `stvc sync` on that device; if this happens again, find out who else can write to the storage";

@@ -14,6 +14,10 @@
     clippy::print_stderr
 )]
 
+// Other tests use the rest of it.
+#[allow(dead_code, unused_imports)]
+#[path = "../stvc/common/mod.rs"]
+mod common;
 #[allow(dead_code)]
 #[path = "../sillytavern/equipment.rs"]
 mod equipment;
@@ -25,6 +29,7 @@ mod http_servers;
 mod rclone;
 mod scripted;
 mod servers;
+mod synchroniser;
 
 use std::time::Duration;
 

@@ -34,6 +34,8 @@ pub enum PlainRemoteError {
     Newer { name: String },
     #[error("{name} is damaged: {why}")]
     Damaged { name: String, why: String },
+    #[error("{name} is encrypted with the key of another remote")]
+    OtherKey { name: String },
     #[error("another stvc process is using this remote")]
     InUse,
     #[error("the data of the remote in this store is damaged: {why}")]
@@ -91,6 +93,9 @@ impl PlainRemoteError {
             Self::Newer { .. } => unchanged("install the latest version of stvc"),
             Self::Damaged { .. } => {
                 "run `stvc sync` on the device that wrote it; the rest was synced".into()
+            }
+            Self::OtherKey { .. } => {
+                "run `stvc remote remove` and `stvc remote add` with the same passphrase on all devices".into()
             }
             Self::InUse => "try again when it has finished".into(),
             Self::LocalState { .. } => {

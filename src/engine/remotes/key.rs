@@ -72,8 +72,11 @@ impl RemoteKey {
             // The texts of age's own errors are files, which a test build reads when it needs them.
             Some(identity) => age::decrypt(identity, object).map_err(|error| match error {
                 DecryptError::UnknownFormat => PlainRemoteError::Newer { name: name.to_owned() },
+                DecryptError::NoMatchingKeys => {
+                    PlainRemoteError::OtherKey { name: name.to_owned() }
+                }
                 DecryptError::Io(error) => damaged(name, error.to_string()),
-                _ => damaged(name, "it cannot be decrypted with the key of this remote"),
+                _ => damaged(name, "it cannot be decrypted"),
             }),
         }
     }

@@ -86,7 +86,7 @@ pub fn has(storage: &dyn Storage, id: &str) -> Result<bool> {
 }
 
 /// Returns the ids of all remotes in the storage, smallest first.
-fn ids(storage: &dyn Storage) -> Result<Vec<String>> {
+pub fn ids(storage: &dyn Storage) -> Result<Vec<String>> {
     let id = |name: &str| Some(name.strip_prefix(PREFIX)?.to_owned());
     let is_id = |id: &String| id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
     let listed = storage.list(PREFIX)?;

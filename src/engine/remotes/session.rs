@@ -23,6 +23,7 @@ use crate::progress::Monitor;
 use crate::rules::{Code, Finding};
 use crate::storage::{self, Storage};
 use crate::store::{Erasures, ObjectId, RefName, Store};
+use crate::words::shell;
 
 /// The time in seconds after which an announcement counts even if objects are still missing. Until
 /// then they are probably on their way.
@@ -161,10 +162,37 @@ impl Session {
                     | PlainRemoteError::Newer { .. }
                     | PlainRemoteError::Storage(storage::Error::TooLarge { .. })),
                 ) => self.report_damage(&error),
+                Err(error @ PlainRemoteError::OtherKey { .. }) => {
+                    self.report_other_key(device, &error)?;
+                }
                 Err(error) => return Err(error),
             }
         }
         Ok(None)
+    }
+
+    /// Reports a device that created the remote, too, before it saw that of the other device.
+    fn report_other_key(&mut self, device: &str, error: &PlainRemoteError) -> Result<()> {
+        let ids = remote_object::ids(&*self.storage)?;
+        let Some(used) = ids.first().filter(|_| ids.len() > 1) else {
+            self.report_damage(error);
+            return Ok(());
+        };
+        // This device wrote it before it was told to add the remote again.
+        if device == self.device.id {
+            return Ok(());
+        }
+        let place = if used == self.key.id() { "the other device" } else { "this device" };
+        let message = "another device created this remote at the same time, with another key";
+        let remedy = format!(
+            "run `stvc remote remove {0}`, then `stvc remote add {0}` with the same passphrase, on {place}",
+            shell(&self.address)
+        );
+        let finding = Finding::new(Code::RemoteDivided, &*self.address, message).remedy(remedy);
+        if !self.findings.contains(&finding) {
+            self.findings.push(finding);
+        }
+        Ok(())
     }
 
     fn announcement(&self, device: &str, number: u64) -> Result<Announcement> {
@@ -439,6 +467,7 @@ pub(super) fn is_about_object(error: &PlainRemoteError) -> bool {
     matches!(
         error,
         PlainRemoteError::Damaged { .. }
+            | PlainRemoteError::OtherKey { .. }
             | PlainRemoteError::Storage(
                 storage::Error::NotFound { .. } | storage::Error::TooLarge { .. }
             )

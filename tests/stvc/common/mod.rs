@@ -6,6 +6,7 @@ pub mod card;
 mod chats;
 mod damage;
 pub mod devices;
+mod dice;
 mod files;
 pub mod forged_backup;
 pub mod forged_snapshot;
@@ -30,6 +31,7 @@ pub use answer::{
 };
 pub use chats::{A, B, chat, message};
 pub use damage::{Damage, ThreeTimelines, damage_file, with_damage};
+pub use dice::Dice;
 pub use files::{
     assert_same, copy_folder, file_size, files, files_with_extension, fixtures, make_writable,
     rust_files, text, tree,

@@ -12,7 +12,9 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::common::devices::{chats_and_lorebooks, sync, sync_until_equal, synced_pair};
-use crate::common::{A, Sandbox, assert_same, assert_valid, chat, git, message, refs, text, tree};
+use crate::common::{
+    A, Dice, Sandbox, assert_same, assert_valid, chat, git, message, refs, text, tree,
+};
 
 const BOOK: &str = "worlds/Harbour.json";
 
@@ -438,17 +440,6 @@ fn rejected_push_is_retried() {
     let before = chats_and_lorebooks(&two);
     two.stvc(&["sync", text(&url)]).exits(1);
     assert_same(&chats_and_lorebooks(&two), &before);
-}
-
-/// A deterministic random number generator.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((self.0 >> 33) as usize) % sides
-    }
 }
 
 /// Two devices write, take snapshots and sync in any order. In the end every message and every

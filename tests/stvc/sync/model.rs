@@ -10,9 +10,9 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::{BOOK, Dice, book};
+use super::{BOOK, book};
 use crate::common::devices::{Remote, chats_and_lorebooks};
-use crate::common::{A, Sandbox, assert_same, assert_valid, chat, message, refs, text};
+use crate::common::{A, Dice, Sandbox, assert_same, assert_valid, chat, message, refs, text};
 
 /// One device and its address of the remote.
 struct Device {
