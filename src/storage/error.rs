@@ -30,10 +30,14 @@ pub enum Error {
     Timeout { host: String, seconds: u64 },
     #[error("the certificate of {host} is not trusted: {why}")]
     Certificate { host: String, why: String },
+    #[error("the certificate of {host} has expired: {why}")]
+    CertificateExpired { host: String, why: String },
     #[error("the clock of this device and that of {host} differ: {why}")]
     Clock { host: String, why: String },
-    #[error("cannot connect to {host} through the proxy: {why}")]
-    Proxy { host: String, why: String },
+    #[error("cannot connect to {host} through {proxy}: {why}")]
+    Proxy { host: String, proxy: String, why: String },
+    #[error("{proxy} requires a user name and password")]
+    ProxyLogin { proxy: String },
     #[error("{place} is full")]
     Full { place: String },
     #[error("{place}: the server does not accept uploads of the length of {name}")]
@@ -142,9 +146,17 @@ impl Error {
             Self::Certificate { .. } => unchanged(
                 "if the server has its own certificate, save that certificate to a file and set STVC_REMOTE_CERTIFICATE to its path; otherwise do not connect in this network",
             ),
-            Self::Clock { .. } => unchanged("set the clock of this device, then try again"),
+            Self::CertificateExpired { .. } => unchanged(
+                "check the clock of this device; if it is right, renew the certificate of the server",
+            ),
+            Self::Clock { .. } => unchanged(
+                "set the clock of this device, or that of the server if it is wrong, then try again",
+            ),
             Self::Proxy { .. } => unchanged(
-                "check HTTPS_PROXY and HTTP_PROXY; set NO_PROXY to the server's name to connect without the proxy",
+                "check HTTPS_PROXY, HTTP_PROXY and the proxy settings of this device; set NO_PROXY to the server's name to connect without the proxy",
+            ),
+            Self::ProxyLogin { .. } => unchanged(
+                "add them to HTTPS_PROXY or HTTP_PROXY, as http://USER:PASSWORD@HOST:PORT; set NO_PROXY to the server's name to connect without the proxy",
             ),
             Self::Full { .. } => {
                 "delete something there or get more space, then try again; existing objects are not affected".into()

@@ -3,8 +3,9 @@
 use std::error::Error as StdError;
 use std::io;
 
+use chrono::DateTime;
 use reqwest::StatusCode;
-use reqwest::header::{HeaderMap, LOCATION};
+use reqwest::header::{DATE, HeaderMap, LOCATION};
 
 use super::Error;
 use crate::words;
@@ -19,8 +20,15 @@ pub enum Failure {
     Unreachable(String),
     Timeout,
     Certificate(String),
+    Expired(String),
     Clock(String),
-    Proxy(String),
+    Proxy {
+        proxy: String,
+        why: String,
+    },
+    ProxyLogin {
+        proxy: String,
+    },
     Full,
     UploadLimit,
     RateLimited,
@@ -44,6 +52,10 @@ pub enum Protocol {
     S3,
 }
 
+/// S3 servers refuse requests whose time differs by more seconds from theirs.
+const MOST_SKEW: u64 = 15 * 60;
+const UNKNOWN_PROXY: &str = "in this network";
+
 /// The subjects of an error message.
 pub struct Subject<'s> {
     pub place: &'s str,
@@ -60,13 +72,15 @@ impl Failure {
         matches!(self, Self::Unreachable(_) | Self::RateLimited | Self::Busy(_))
     }
 
-    /// Returns the failure that a status means. `None` if OpenDAL shall handle the answer.
+    /// Returns the failure that a status means. `None` if OpenDAL shall handle the answer. `proxy`
+    /// is the proxy that may have answered in place of the server.
     pub fn of_status(
         protocol: Protocol,
         method: &str,
         status: StatusCode,
         headers: &HeaderMap,
         body: &[u8],
+        proxy: Option<&str>,
     ) -> Option<Self> {
         let text = String::from_utf8_lossy(&body[..body.len().min(1 << 16)]);
         let code = between(&text, "Code");
@@ -105,11 +119,16 @@ impl Failure {
             }
         }
         let lower = text.to_lowercase();
+        let is_of_proxy =
+            matches!(status.as_u16(), 502 | 504) || headers.contains_key("x-squid-error");
+        if let Some(proxy) = proxy.filter(|_| is_of_proxy) {
+            return Some(Self::Proxy { proxy: proxy.to_owned(), why: why() });
+        }
         Some(match status.as_u16() {
             401 => Self::WrongPassword,
             403 if lower.contains("quota") => Self::Full,
             403 => Self::Forbidden(why()),
-            407 => Self::Proxy(why()),
+            407 => Self::ProxyLogin { proxy: proxy.unwrap_or(UNKNOWN_PROXY).to_owned() },
             413 if lower.contains("quota") || lower.contains("insufficient") => Self::Full,
             413 => Self::UploadLimit,
             507 => Self::Full,
@@ -129,9 +148,25 @@ impl Failure {
         })
     }
 
-    pub fn of_request(error: &reqwest::Error) -> Self {
+    /// Returns the failure that a difference of the clocks explains better, if the server of the
+    /// answer has another time.
+    pub fn or_clock(self, headers: &HeaderMap, now: i64) -> Self {
+        let is_refusal = matches!(self, Self::WrongPassword | Self::Forbidden(_) | Self::Other(_));
+        let date = headers.get(DATE).and_then(|date| date.to_str().ok());
+        let server = date.and_then(|date| DateTime::parse_from_rfc2822(date).ok());
+        match server.map(|server| server.timestamp()) {
+            Some(server) if is_refusal && server.abs_diff(now) > MOST_SKEW => {
+                Self::Clock(format!("there it is {}, here {}", time(server), time(now)))
+            }
+            _ => self,
+        }
+    }
+
+    /// `proxy` is the proxy to which the request was sent.
+    pub fn of_request(error: &reqwest::Error, proxy: Option<&str>) -> Self {
         let mut reason = String::new();
         let mut timed_out = error.is_timeout();
+        let mut is_unknown = false;
         let mut next: Option<&(dyn StdError + 'static)> = Some(error);
         while let Some(cause) = next {
             if let Some(failure) = tls_error(cause).and_then(Self::of_tls) {
@@ -140,18 +175,27 @@ impl Failure {
             if let Some(io) = cause.downcast_ref::<io::Error>() {
                 timed_out |= io.kind() == io::ErrorKind::TimedOut;
             }
-            let text = cause.to_string();
-            let lower = text.to_lowercase();
-            if lower.contains("dns error") || lower.contains("lookup address") {
-                return Self::UnknownHost;
-            }
-            if lower.contains("tunnel") || lower.contains("proxy") {
-                return Self::Proxy(last_cause(cause));
-            }
-            reason = text;
+            reason = cause.to_string();
+            let lower = reason.to_lowercase();
+            is_unknown |= lower.contains("dns error") || lower.contains("lookup address");
             next = cause.source();
         }
-        if timed_out { Self::Timeout } else { Self::Unreachable(words::clean(&reason)) }
+        let Some(proxy) = proxy.map(str::to_owned) else {
+            return match (is_unknown, timed_out) {
+                (true, _) => Self::UnknownHost,
+                (_, true) => Self::Timeout,
+                _ => Self::Unreachable(words::clean(&reason)),
+            };
+        };
+        let why = match &*reason {
+            "tunnel error: proxy authorization required" => return Self::ProxyLogin { proxy },
+            "tunnel error: unsuccessful" => "it refuses to connect to this server".into(),
+            _ if is_unknown => "no server has the name of the proxy".into(),
+            _ if timed_out && error.is_connect() => "it does not answer".into(),
+            _ if timed_out => return Self::Timeout,
+            reason => words::clean(reason),
+        };
+        Self::Proxy { proxy, why }
     }
 
     fn of_tls(error: &rustls::Error) -> Option<Self> {
@@ -159,10 +203,16 @@ impl Failure {
         let certificate = |why: &str| Some(Self::Certificate(why.to_owned()));
         match error {
             rustls::Error::InvalidCertificate(problem) => match problem {
-                NotValidYet | NotValidYetContext { .. } => {
-                    Some(Self::Clock("its certificate is not valid yet".into()))
+                NotValidYetContext { not_before, .. } => {
+                    let begin = time(not_before.as_secs().cast_signed());
+                    Some(Self::Clock(format!("its certificate is valid from {begin}")))
                 }
-                Expired | ExpiredContext { .. } => certificate("it has expired"),
+                NotValidYet => Some(Self::Clock("its certificate is not valid yet".into())),
+                ExpiredContext { not_after, .. } => {
+                    let end = time(not_after.as_secs().cast_signed());
+                    Some(Self::Expired(format!("it was valid until {end}")))
+                }
+                Expired => Some(Self::Expired("its last day has passed".into())),
                 UnknownIssuer => {
                     certificate("it was not issued by an authority that this system knows")
                 }
@@ -215,8 +265,12 @@ impl Failure {
             Self::Unreachable(why) => Error::Unreachable { host, why },
             Self::Timeout => Error::Timeout { host, seconds: subject.patience.as_secs() },
             Self::Certificate(why) => Error::Certificate { host, why },
+            Self::Expired(why) => Error::CertificateExpired { host, why },
             Self::Clock(why) => Error::Clock { host, why },
-            Self::Proxy(why) => Error::Proxy { host, why },
+            Self::Proxy { proxy, why } => {
+                Error::Proxy { host, proxy: format!("the proxy {proxy}"), why }
+            }
+            Self::ProxyLogin { proxy } => Error::ProxyLogin { proxy: format!("the proxy {proxy}") },
             Self::Full => Error::Full { place },
             Self::UploadLimit => Error::UploadLimit { place, name },
             Self::RateLimited | Self::Blocked => Error::RateLimited { host },
@@ -243,12 +297,9 @@ fn tls_error<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e rustls::Erro
     error.downcast_ref()
 }
 
-fn last_cause(error: &(dyn StdError + 'static)) -> String {
-    let mut last = error;
-    while let Some(next) = last.source() {
-        last = next;
-    }
-    words::clean(&last.to_string())
+fn time(seconds: i64) -> String {
+    let time = DateTime::from_timestamp(seconds, 0).unwrap_or_default();
+    time.format("%Y-%m-%d %H:%M UTC").to_string()
 }
 
 /// Returns the text of an XML element, whatever its namespace prefix.
@@ -278,7 +329,7 @@ mod tests {
 
     fn of(protocol: Protocol, method: &str, status: u16, body: &str) -> Option<Failure> {
         let status = StatusCode::from_u16(status).unwrap();
-        Failure::of_status(protocol, method, status, &HeaderMap::new(), body.as_bytes())
+        Failure::of_status(protocol, method, status, &HeaderMap::new(), body.as_bytes(), None)
     }
 
     #[test]
@@ -310,9 +361,26 @@ mod tests {
         use rustls::CertificateError::*;
         let of = |problem| Failure::of_tls(&rustls::Error::InvalidCertificate(problem));
         assert!(matches!(of(NotValidYet), Some(Failure::Clock(_))));
-        for problem in [Expired, UnknownIssuer, NotValidForName, Revoked] {
+        assert!(matches!(of(Expired), Some(Failure::Expired(_))));
+        for problem in [UnknownIssuer, NotValidForName, Revoked] {
             assert!(matches!(of(problem), Some(Failure::Certificate(_))));
         }
+    }
+
+    #[test]
+    fn failure_is_explained_by_clocks_that_differ() {
+        let mut headers = HeaderMap::new();
+        headers.insert(DATE, "Thu, 19 Nov 2026 10:10:10 GMT".parse().unwrap());
+        let server = DateTime::parse_from_rfc3339("2026-11-19T10:10:10Z").unwrap().timestamp();
+        let refusal = || Failure::Forbidden("m".into());
+        for near in [server, server + 15 * 60, server - 15 * 60] {
+            assert_eq!(refusal().or_clock(&headers, near), refusal());
+        }
+        let why = "there it is 2026-11-19 10:10 UTC, here 2026-11-19 09:55 UTC";
+        let now = server - 15 * 60 - 1;
+        assert_eq!(refusal().or_clock(&headers, now), Failure::Clock(why.into()));
+        assert_eq!(Failure::Full.or_clock(&headers, 0), Failure::Full);
+        assert_eq!(refusal().or_clock(&HeaderMap::new(), 0), refusal());
     }
 
     #[test]

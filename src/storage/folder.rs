@@ -133,7 +133,14 @@ impl Storage for FolderStorage {
         let (folders, last) = split(name);
         let place = || self.root.display().to_string();
         let read = || {
-            let file = self.open(&folders)?.open_file(last)?;
+            let folder = self.open(&folders)?;
+            let file = folder.open_file(last).map_err(|error| {
+                // Lists leave out links, pipes and folders, too.
+                match fs::symlink_metadata(folder.path().join(last)) {
+                    Ok(found) if !found.is_file() => ErrorKind::NotFound.into(),
+                    _ => error,
+                }
+            })?;
             let mut bytes = Vec::new();
             if file.metadata()?.len() <= limit {
                 file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;

@@ -14,13 +14,15 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use hyper::body::{Body, Bytes, Frame, SizeHint};
+use hyper_util::client::proxy::matcher::Matcher;
 use opendal::{Buffer, HttpBody, HttpTransport};
 use reqwest::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, LINK, RETRY_AFTER};
 use reqwest::{Client, Method, Request, StatusCode, Url};
 
 use super::failure::{Failure, Protocol};
 use super::request_rate::RequestRate;
-use super::{s3_list, webdav_list};
+use super::{LONGEST_LIST, TOO_LONG, s3_list, webdav_list};
+use crate::words;
 
 /// Maximum length of an answer that is not an object, in bytes: a list, or an error.
 const LONGEST_ANSWER: u64 = 32 << 20;
@@ -46,6 +48,8 @@ pub struct Call {
 
 pub struct Transport {
     pub client: Client,
+    /// The proxies that the client uses. `None` if it uses none.
+    pub proxies: Option<Matcher>,
     pub protocol: Protocol,
     /// The prefix of all keys in an S3 bucket.
     pub root: String,
@@ -82,9 +86,7 @@ impl Transport {
         let mut answer = self.send(&request).await?;
         let method = request.method.as_str();
         let protocol = self.protocol;
-        let failure =
-            Failure::of_status(protocol, method, answer.status, &answer.headers, &answer.body);
-        if let Some(failure) = failure {
+        if let Some(failure) = self.failure(&request, &answer) {
             return Err(failure);
         }
         match (method, answer.status.as_u16()) {
@@ -129,20 +131,36 @@ impl Transport {
             }
             let request = Asked { url, ..request.clone() };
             let page = self.send(&request).await?;
-            let failure = Failure::of_status(
-                self.protocol,
-                request.method.as_str(),
-                page.status,
-                &page.headers,
-                &page.body,
-            );
-            if let Some(failure) = failure {
+            if let Some(failure) = self.failure(&request, &page) {
                 return Err(failure);
             }
             entries.extend(webdav_list::parse(&page.body, &folder).map_err(wrong)?);
+            if entries.len() > LONGEST_LIST {
+                return Err(wrong(TOO_LONG));
+            }
             next = next_page(&request, &page)?;
         }
         Ok(webdav_list::write(&entries, &folder))
+    }
+
+    /// Returns the failure that an answer reports.
+    fn failure(&self, asked: &Asked, answer: &Answer) -> Option<Failure> {
+        let Answer { status, headers, body } = answer;
+        let method = asked.method.as_str();
+        // An answer that is encrypted is never one of the proxy.
+        let proxy = self.proxy(&asked.url).filter(|_| asked.url.scheme() == "http");
+        let proxy = proxy.as_deref();
+        let failure = Failure::of_status(self.protocol, method, *status, headers, body, proxy)?;
+        Some(match self.protocol {
+            Protocol::S3 => failure.or_clock(headers, chrono::Utc::now().timestamp()),
+            Protocol::WebDav => failure,
+        })
+    }
+
+    /// Returns the proxy through which requests to this address are sent, without its password.
+    fn proxy(&self, url: &Url) -> Option<String> {
+        let found = self.proxies.as_ref()?.intercept(&url.as_str().parse().ok()?)?;
+        found.uri().authority()?.as_str().rsplit('@').next().map(words::clean)
     }
 
     async fn send(&self, asked: &Asked) -> Result<Answer, Failure> {
@@ -159,7 +177,8 @@ impl Transport {
             *request.body_mut() = Some(reqwest::Body::wrap(upload));
         }
         let sent = self.unless_stalled(&progress, self.client.execute(request)).await?;
-        let mut response = sent.map_err(|error| Failure::of_request(&error))?;
+        let mut response =
+            sent.map_err(|error| Failure::of_request(&error, self.proxy(&asked.url).as_deref()))?;
         let status = response.status();
         let is_object =
             asked.method == Method::GET && status.is_success() && !is_s3_list(&asked.url);
@@ -172,7 +191,7 @@ impl Transport {
         let mut body = Vec::new();
         loop {
             let chunk = self.unless_stalled(&progress, response.chunk()).await?;
-            let chunk = chunk.map_err(|error| match Failure::of_request(&error) {
+            let chunk = chunk.map_err(|error| match Failure::of_request(&error, None) {
                 Failure::Unreachable(_) => Failure::Busy("the connection was interrupted".into()),
                 failure => failure,
             })?;

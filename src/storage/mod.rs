@@ -34,6 +34,10 @@ pub use request_rate::Limit;
 /// Maximum length of an object, in bytes.
 pub const LONGEST_OBJECT: u64 = 16 << 20;
 
+/// Maximum number of entries of a list. It bounds the memory that a hostile server can use.
+const LONGEST_LIST: usize = 200_000;
+const TOO_LONG: &str = "its list of files is too long";
+
 /// An object in a list.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Listed {

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use hyper_util::client::proxy::matcher::Matcher;
 use opendal::layers::{ConcurrentLimitLayer, RetryLayer};
 use opendal::services::{S3 as S3Builder, Webdav};
 use opendal::{EntryMode, ErrorKind, HttpTransporter, OperationContext, Operator};
@@ -14,13 +15,12 @@ use super::failure::{Failure, Protocol, Subject};
 use super::http::{CALL, Call, Transport};
 use super::request_rate::{Limit, RequestRate};
 use super::{
-    Address, Credentials, Error, LONGEST_OBJECT, Listed, Options, Result, Storage, object_name, tls,
+    Address, Credentials, Error, LONGEST_LIST, LONGEST_OBJECT, Listed, Options, Result, Storage,
+    object_name, tls,
 };
 
 /// Many small servers allow few connections.
 const CONNECTIONS: usize = 4;
-/// Maximum number of objects in a list.
-const LONGEST_LIST: usize = 1_000_000;
 
 /// A WebDAV server or an S3 bucket.
 pub struct OpenDal {
@@ -118,17 +118,24 @@ impl OpenDal {
     ) -> Result<Self> {
         let Named { place, host, root, protocol, has_password } = named;
         let failed = |why: String| Error::Failed { place: place.clone(), why };
-        let client = reqwest::Client::builder()
+        let name = host.rsplit_once(':').map_or(&*host, |(name, _)| name);
+        let is_direct = is_loopback(name);
+        let proxies = (!is_direct).then(Matcher::from_system);
+        let mut client = reqwest::Client::builder();
+        if is_direct {
+            client = client.no_proxy();
+        }
+        let client = client
             .tls_backend_preconfigured(tls::configure(&host, login.certificate.as_deref())?)
             .user_agent(concat!("stvc/", env!("CARGO_PKG_VERSION")))
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(options.patience.min(Duration::from_secs(30)))
             .build()
             .map_err(|error| failed(error.to_string()))?;
-        let name = host.rsplit_once(':').map_or(&*host, |(name, _)| name);
         let limit = options.limit.or_else(|| Limit::of_host(name));
         let rate = RequestRate::new(limit);
-        let transport = Transport { client, protocol, root, rate, patience: options.patience };
+        let transport =
+            Transport { client, proxies, protocol, root, rate, patience: options.patience };
         let context = OperationContext::new().with_http_transport(HttpTransporter::new(transport));
         // OpenDAL's layers for timeouts and throttling are not used: they count the time of a whole
         // upload, and bytes instead of requests. `Transport` limits both.
@@ -221,7 +228,7 @@ impl OpenDal {
                     found.push(Listed { name, bytes: entry.metadata().content_length() });
                 }
             }
-            too_long(&found)?;
+            too_long(found.len() + folders.len())?;
         }
         Ok(found)
     }
@@ -238,7 +245,7 @@ impl OpenDal {
             if is_file && name.starts_with(prefix) && object_name::is_valid(name) {
                 let bytes = entry.metadata().content_length();
                 found.push(Listed { name: name.to_owned(), bytes });
-                too_long(&found)?;
+                too_long(found.len())?;
             }
         }
         Ok(found)
@@ -304,11 +311,18 @@ impl Drop for OpenDal {
     }
 }
 
-fn too_long(found: &[Listed]) -> opendal::Result<()> {
-    if found.len() <= LONGEST_LIST {
+fn too_long(entries: usize) -> opendal::Result<()> {
+    if entries <= LONGEST_LIST {
         return Ok(());
     }
-    Err(Failure::WrongServer("its list of files is too long".into()).into_opendal())
+    Err(Failure::WrongServer(super::TOO_LONG.into()).into_opendal())
+}
+
+/// Returns whether a host is this machine. A proxy would connect to itself instead.
+fn is_loopback(name: &str) -> bool {
+    let address = name.trim_start_matches('[').trim_end_matches(']');
+    let is_loopback = |address: std::net::IpAddr| address.is_loopback();
+    name == "localhost" || name.ends_with(".localhost") || address.parse().is_ok_and(is_loopback)
 }
 
 /// Returns the URL of a server. A name in another script is converted to ASCII.

@@ -172,12 +172,14 @@ impl RcloneStorage {
             "slowdown",
         ]) {
             Error::RateLimited { host }
+        } else if says(&["certificate has expired"]) && says(&[" is after "]) {
+            Error::CertificateExpired { host, why }
         } else if says(&["requesttimetooskewed", "not yet valid"]) {
             Error::Clock { host, why }
         } else if says(&["x509", "certificate"]) {
             Error::Certificate { host, why }
         } else if says(&["proxyconnect"]) {
-            Error::Proxy { host, why }
+            Error::Proxy { host, proxy: "the proxy".into(), why }
         } else if says(&["no such host", "server misbehaving"]) {
             Error::UnknownHost { host }
         } else if says(&[
@@ -368,7 +370,14 @@ mod tests {
             ("dial tcp: lookup nas.local: no such host", "storage-unknown-host"),
             ("dial tcp 127.0.0.1:1: connect: connection refused", "storage-unreachable"),
             ("tls: failed to verify certificate: x509: unknown authority", "storage-certificate"),
-            ("x509: certificate has expired or is not yet valid", "storage-clock"),
+            (
+                "x509: certificate has expired or is not yet valid: current time 2026-11-19T10:00:00Z is before 2027-11-19T10:00:00Z",
+                "storage-clock",
+            ),
+            (
+                "x509: certificate has expired or is not yet valid: current time 2026-11-19T10:00:00Z is after 2025-11-19T10:00:00Z",
+                "storage-certificate-expired",
+            ),
             (
                 "proxyconnect tcp: dial tcp 127.0.0.1:1: connect: connection refused",
                 "storage-proxy",

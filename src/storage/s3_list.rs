@@ -3,7 +3,7 @@
 //! OpenDAL would panic on a key that does not begin with the prefix, and fail on dates that it
 //! cannot parse. A list that is continued without a place to continue would never end.
 
-use super::xml;
+use super::{LONGEST_LIST, TOO_LONG, xml};
 
 struct Object {
     key: String,
@@ -28,6 +28,9 @@ pub fn clean(list: &[u8], root: &str) -> Result<Vec<u8>, &'static str> {
     })?;
     if !is_list {
         return Err("it does not list objects");
+    }
+    if objects.len() > LONGEST_LIST {
+        return Err(TOO_LONG);
     }
     if is_truncated && token.is_empty() {
         return Err("its list of files is incomplete");

@@ -41,17 +41,19 @@ impl ServerCertVerifier for NamedOrSystem {
         if self.named.iter().any(|named| named == certificate) {
             return Ok(ServerCertVerified::assertion());
         }
-        if let Some(verifier) = &self.by_named
-            && let Ok(verified) =
-                verifier.verify_server_cert(certificate, intermediates, server, ocsp, now)
-        {
-            return Ok(verified);
+        let verify = |by: &dyn ServerCertVerifier| {
+            by.verify_server_cert(certificate, intermediates, server, ocsp, now)
+        };
+        let unknown = || Err(CertificateError::UnknownIssuer.into());
+        let by_named = self.by_named.as_deref().map_or_else(unknown, |named| verify(named));
+        if by_named.is_ok() {
+            return by_named;
         }
-        match &self.by_system {
-            Some(system) => {
-                system.verify_server_cert(certificate, intermediates, server, ocsp, now)
-            }
-            None => Err(CertificateError::UnknownIssuer.into()),
+        let by_system = self.by_system.as_ref().map_or_else(unknown, |system| verify(system));
+        match by_system {
+            // A named authority issued it, so its reason is the right one.
+            Err(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)) => by_named,
+            by_system => by_system,
         }
     }
 

@@ -5,7 +5,7 @@
 //! page of 坚果云, which has 750 entries. So [`parse`] extracts the entries of the requested folder,
 //! and [`write()`] writes them in the form that OpenDAL reads.
 
-use super::xml;
+use super::{LONGEST_LIST, TOO_LONG, xml};
 use crate::file_names;
 
 /// An entry of a folder.
@@ -30,7 +30,7 @@ struct Response {
 pub fn parse(list: &[u8], folder: &[u8]) -> Result<Vec<Entry>, &'static str> {
     let mut entries = Vec::new();
     let mut response = Response::default();
-    let mut responses = 0_u64;
+    let mut responses = 0_usize;
     xml::read(list, Some("DAV:"), |element| {
         let is_property = || element.parents.iter().any(|parent| parent == "prop");
         match element.name {
@@ -47,6 +47,9 @@ pub fn parse(list: &[u8], folder: &[u8]) -> Result<Vec<Entry>, &'static str> {
             _ => {}
         }
     })?;
+    if responses > LONGEST_LIST {
+        return Err(TOO_LONG);
+    }
     if entries.is_empty() && responses > 0 {
         return Err("its list of files does not belong to the requested folder");
     }

@@ -7,7 +7,9 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::servers::{Certificates, Process, certificates, free_port, run, wait_for};
+use crate::servers::{
+    Certificates, Process, VALID, Validity, certificates, free_port, run, wait_for,
+};
 
 pub const USER: &str = "me@example.com";
 pub const PASSWORD: &str = "right";
@@ -24,8 +26,13 @@ const MODULES: [&str; 2] = ["/usr/lib/apache2/modules", "/usr/lib64/httpd/module
 
 impl Apache {
     pub fn start() -> Result<Self, String> {
+        Self::start_with(VALID)
+    }
+
+    /// Starts Apache with a certificate that is valid from the first to the second time.
+    pub fn start_with(validity: Validity) -> Result<Self, String> {
         let folder = tempfile::tempdir().unwrap();
-        let certificates = certificates(folder.path())?;
+        let certificates = certificates(folder.path(), validity)?;
         let (_, modules) = Self::program()?;
         // If the tests run as root, Apache becomes another user.
         let open =

@@ -24,6 +24,7 @@ mod equipment;
 
 mod apache;
 mod contract;
+mod failures;
 mod folders;
 mod http_servers;
 mod rclone;

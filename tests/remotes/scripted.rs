@@ -13,22 +13,22 @@ use crate::{login, options};
 
 /// A request: its method, path and body.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Request {
-    method: String,
-    path: String,
-    headers: String,
-    body: Vec<u8>,
+pub struct Request {
+    pub method: String,
+    pub path: String,
+    pub headers: String,
+    pub body: Vec<u8>,
 }
 
 /// A server whose answers a test chooses. Each answer closes its connection.
-struct Server {
-    port: u16,
+pub struct Server {
+    pub port: u16,
     requests: Arc<Mutex<Vec<Request>>>,
     stopped: Arc<AtomicBool>,
 }
 
 impl Server {
-    fn start(answer: impl Fn(&Request, &mut TcpStream) + Send + Sync + 'static) -> Self {
+    pub fn start(answer: impl Fn(&Request, &mut TcpStream) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let requests = Arc::new(Mutex::new(Vec::new()));
@@ -51,7 +51,7 @@ impl Server {
         Self { port, requests, stopped }
     }
 
-    fn requests(&self) -> Vec<Request> {
+    pub fn requests(&self) -> Vec<Request> {
         self.requests.lock().unwrap().clone()
     }
 
@@ -99,7 +99,7 @@ fn read_request(connection: &mut TcpStream) -> Option<Request> {
     Some(Request { method, path, headers, body })
 }
 
-fn send(connection: &mut TcpStream, status: &str, headers: &str, body: &str) {
+pub fn send(connection: &mut TcpStream, status: &str, headers: &str, body: &str) {
     let head = format!(
         "HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n{headers}\r\n",
         body.len()
@@ -109,7 +109,7 @@ fn send(connection: &mut TcpStream, status: &str, headers: &str, body: &str) {
 }
 
 /// Answers every request with one status.
-fn always(status: &'static str, headers: &'static str, body: &'static str) -> Server {
+pub fn always(status: &'static str, headers: &'static str, body: &'static str) -> Server {
     Server::start(move |_, connection| send(connection, status, headers, body))
 }
 
@@ -132,7 +132,7 @@ fn statuses_become_errors_with_a_hint() {
     for (status, code) in [
         ("401 Unauthorized", "storage-wrong-password"),
         ("403 Forbidden", "storage-forbidden"),
-        ("407 Proxy Authentication Required", "storage-proxy"),
+        ("407 Proxy Authentication Required", "storage-proxy-login"),
         ("413 Content Too Large", "storage-upload-limit"),
         ("429 Too Many Requests", "storage-rate-limited"),
         ("507 Insufficient Storage", "storage-full"),
@@ -176,6 +176,19 @@ fn codes_of_s3_become_errors() {
         for error in errors {
             assert_eq!(error.code(), code, "{body}: {error:?}");
         }
+    }
+}
+
+/// Not all servers say why they refuse a request whose time is wrong.
+#[test]
+fn wrong_clock_is_recognised_by_the_time_of_an_s3_server() {
+    for status in ["400 Bad Request", "403 Forbidden"] {
+        let body = "<Error><Code>AccessDenied</Code></Error>";
+        let server = always(status, "Date: Thu, 19 Nov 2020 10:10:10 GMT\r\n", body);
+        let error = server.s3().list("").unwrap_err();
+        assert_eq!(error.code(), "storage-clock", "{error}");
+        assert!(error.to_string().contains("there it is 2020-11-19 10:10 UTC"), "{error}");
+        assert!(error.hint().unwrap().to_string().contains("set the clock"));
     }
 }
 
@@ -276,6 +289,25 @@ fn answers_without_an_end_are_refused() {
     });
     assert_eq!(names(&*folders.webdav(options()), ""), []);
     assert!(folders.requests().len() < 20);
+    // Folders with many folders, each of which has many folders.
+    let deep = Server::start(|request, connection| {
+        let folders: Vec<_> = (0..60_000).map(|n| format!("{}{n}/", request.path)).collect();
+        let hrefs: Vec<_> = folders.iter().map(String::as_str).chain([&*request.path]).collect();
+        send(connection, "207 Multi-Status", "", &multistatus(&hrefs));
+    });
+    let error = deep.webdav(options()).list("").unwrap_err();
+    assert!(matches!(error, Error::WrongServer { .. }), "{error:?}");
+    assert!(deep.requests().len() < 10, "{}", deep.requests().len());
+    // Long pages.
+    let long = Server::start(|request, connection| {
+        let hrefs: Vec<_> = (0..60_000).map(|n| format!("/dav/{n}")).collect();
+        let hrefs: Vec<_> = hrefs.iter().map(String::as_str).chain(["/dav/"]).collect();
+        let link = format!("Link: <{}>; rel=\"next\"\r\n", request.path);
+        send(connection, "207 Multi-Status", &link, &multistatus(&hrefs));
+    });
+    let error = long.webdav(options()).list("").unwrap_err();
+    assert!(matches!(error, Error::WrongServer { .. }), "{error:?}");
+    assert!(long.requests().len() < 10, "{}", long.requests().len());
     // Pages without an end.
     let pages = Server::start(|request, connection| {
         let link = format!("Link: <{}>; rel=\"next\"\r\n", request.path);

@@ -58,8 +58,17 @@ pub struct Certificates {
     pub key: PathBuf,
 }
 
+/// The first and the last time at which a certificate is valid.
+pub type Validity = [&'static str; 2];
+pub const VALID: Validity = ["20240101000000Z", "20490101000000Z"];
+
+/// How `openssl ca` issues certificates.
+const AUTHORITY: &str = "[ca]\ndefault_ca = tests\n[tests]\ndatabase = index\nnew_certs_dir = .\n\
+                         rand_serial = yes\ndefault_md = sha256\npolicy = policy\n\
+                         [policy]\ncommonName = supplied\n";
+
 /// Creates certificates. Fails if openssl is missing.
-pub fn certificates(folder: &Path) -> Result<Certificates, String> {
+pub fn certificates(folder: &Path, [first, last]: Validity) -> Result<Certificates, String> {
     let version = Command::new("openssl").arg("version").output();
     version.map_err(|error| format!("openssl was not found: {error}"))?;
     let path = |name: &str| folder.join(name);
@@ -83,23 +92,12 @@ pub fn certificates(folder: &Path) -> Result<Certificates, String> {
         "-out",
         "server.csr",
     ]);
-    openssl(&[
-        "x509",
-        "-req",
-        "-in",
-        "server.csr",
-        "-CA",
-        "ca.pem",
-        "-CAkey",
-        "ca.key",
-        "-CAcreateserial",
-        "-days",
-        "30",
-        "-extfile",
-        "names",
-        "-out",
-        "server.pem",
-    ]);
+    fs::write(path("authority"), AUTHORITY).unwrap();
+    fs::write(path("index"), "").unwrap();
+    let issue = ["ca", "-batch", "-notext", "-config", "authority", "-cert", "ca.pem"];
+    let request = ["-keyfile", "ca.key", "-in", "server.csr", "-out", "server.pem"];
+    let limits = ["-extfile", "names", "-startdate", first, "-enddate", last];
+    openssl(&[&issue[..], &request, &limits].concat());
     Ok(Certificates {
         authority: path("ca.pem"),
         server: path("server.pem"),
