@@ -1,3 +1,5 @@
+use std::path::Path;
+
 use clap::{ValueEnum, ValueHint};
 
 use super::args::Secret;
@@ -7,7 +9,7 @@ use super::passphrase;
 use super::table::{self, Cell};
 use super::wording::clean;
 use stvc::Workspace;
-use stvc::copies::CopyPlace;
+use stvc::copies::{CopyPlace, last_backups};
 use stvc::files::ChatOpenState;
 use stvc::storages::{Address, Credentials};
 use stvc::verbs::remote::{self, Access, AddOptions, Added, Remote};
@@ -63,14 +65,15 @@ pub fn run(args: &Args, secret: &Secret, workspace: &Workspace, out: &mut Output
             let access = access(args, exists, secret)?;
             let (address, name) = (named.to_owned(), args.name.clone());
             let options = AddOptions { address, name, access, login };
-            let former = former_repository(named)?;
+            let former = former_repository(workspace, named, exists)?;
             if let Some(repository) = &former {
-                sync_quietly(workspace, repository.clone(), out)?;
+                // The repository is not encrypted, so nothing is sent to it.
+                sync_quietly(workspace, repository.clone(), true, out)?;
             }
             let mut added = remote::add(workspace, &options)?;
             if former.is_some() {
                 let remote = CopyPlace::Storage(added.remote.address.clone());
-                sync_quietly(workspace, remote, out)?;
+                sync_quietly(workspace, remote, false, out)?;
             }
             if !args.recovery_key {
                 added.recovery_key = None;
@@ -96,16 +99,36 @@ pub fn run(args: &Args, secret: &Secret, workspace: &Workspace, out: &mut Output
     }
 }
 
-/// Returns the git repository in the folder of a new remote, if devices synced with it before.
-fn former_repository(address: &str) -> Result<Option<CopyPlace>> {
+/// Returns the git repository in the folder of a remote, if devices synced with it before. Anybody
+/// who can write to the folder can create one. So if the remote exists already, the repository
+/// counts only if this device has used it.
+fn former_repository(
+    workspace: &Workspace,
+    address: &str,
+    remote_exists: bool,
+) -> Result<Option<CopyPlace>> {
     let place = CopyPlace::parse(address)?;
-    let is_repository =
-        matches!(&place, CopyPlace::Folder(folder) if stvc::copies::is_repository(folder));
-    Ok(is_repository.then_some(place))
+    let is_used = |folder: &Path| {
+        let known = last_backups::last(workspace, folder.to_str());
+        known.is_ok_and(|known| !known.is_empty())
+    };
+    let is_former = match &place {
+        CopyPlace::Folder(folder) => {
+            stvc::copies::is_repository(folder) && (!remote_exists || is_used(folder))
+        }
+        _ => false,
+    };
+    Ok(is_former.then_some(place))
 }
 
-fn sync_quietly(workspace: &Workspace, place: CopyPlace, out: &Output) -> Result<()> {
-    let options = sync::Options { place, closed: ChatOpenState::Unknown, dry_run: false };
+fn sync_quietly(
+    workspace: &Workspace,
+    place: CopyPlace,
+    receive_only: bool,
+    out: &Output,
+) -> Result<()> {
+    let closed = ChatOpenState::Unknown;
+    let options = sync::Options { place, closed, dry_run: false, receive_only };
     sync::sync(workspace, &options, &mut out.progress())?;
     Ok(())
 }

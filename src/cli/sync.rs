@@ -50,7 +50,8 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
         }
     };
     let place = workspace.copy_place(&remote)?;
-    let options = Options { place, closed: args.closed.state(), dry_run: args.dry_run };
+    let (closed, dry_run) = (args.closed.state(), args.dry_run);
+    let options = Options { place, closed, dry_run, receive_only: false };
     let report = verbs::sync::sync(workspace, &options, &mut out.progress())?;
     Ok(out.answer(&report, |out| print(&report, out)))
 }

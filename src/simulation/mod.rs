@@ -276,6 +276,7 @@ impl Device {
             place: crate::engine::copies::CopyPlace::Storage("simulated".into()),
             closed: Default::default(),
             dry_run: false,
+            receive_only: false,
         };
         let open = |workspace: &Workspace, _: &str| Ok(self.session(workspace, breaks_after));
         match sync_with(&self.workspace(now), &options, &open, &mut NoProgress) {

@@ -70,12 +70,12 @@ impl Erasures {
 
     pub fn add(&mut self, hex: String) {
         let changes = self.0.entry(hex).or_default();
-        *changes += (*changes + 1) % 2;
+        *changes += 1 - *changes % 2;
     }
 
     pub fn withdraw(&mut self, hex: &str) {
         if let Some(changes) = self.0.get_mut(hex) {
-            *changes += *changes % 2;
+            *changes = changes.saturating_add(*changes % 2);
         }
     }
 

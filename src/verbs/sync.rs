@@ -31,6 +31,8 @@ pub struct Options {
     pub closed: ChatOpenState,
     /// Fetch and compare, and change nothing on either side.
     pub dry_run: bool,
+    /// Send nothing.
+    pub receive_only: bool,
 }
 
 /// The outcome for each timeline, and the pushed changes.
@@ -134,7 +136,7 @@ pub(crate) fn again(
     monitor: &mut dyn Monitor,
 ) -> Result<Report> {
     let place = last_sync::next_place(workspace)?;
-    sync(workspace, &Options { place, closed, dry_run: false }, monitor)
+    sync(workspace, &Options { place, closed, dry_run: false, receive_only: false }, monitor)
 }
 
 /// Opens the remote at an address.
@@ -217,7 +219,7 @@ fn exchange(
             Err(error) if attempt < ATTEMPTS && is_saved_meanwhile(&error) => continue,
             unsent => unsent?,
         };
-        if options.dry_run {
+        if options.dry_run || options.receive_only {
             break;
         }
         let sent = match &options.place {
@@ -273,7 +275,7 @@ fn exchange_announcements(
             Err(error) if attempt < ATTEMPTS && is_saved_meanwhile(&error) => continue,
             unsent => unsent?,
         };
-        if options.dry_run {
+        if options.dry_run || options.receive_only {
             report.findings.extend(session.take_findings());
             break;
         }

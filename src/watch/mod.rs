@@ -501,11 +501,11 @@ fn taken(report: &Report) -> usize {
 /// Syncs without a user. While SillyTavern is running, some files cannot be replaced; then the
 /// local snapshots are sent nevertheless, and the sync fails.
 fn sync_unattended(workspace: &Workspace, place: &CopyPlace) -> verbs::Result<sync::Report> {
-    let (closed, dry_run) = (ChatOpenState::Unknown, false);
-    let options = sync::Options { place: place.clone(), closed, dry_run };
+    let (closed, place) = (ChatOpenState::Unknown, place.clone());
+    let options = sync::Options { place, closed, dry_run: false, receive_only: false };
     let synced = sync::sync(workspace, &options, &mut NoProgress);
     if let Err(verbs::Error::Engine(engine::Error::SillyTavernRuns(_))) = &synced {
-        backup::to_place(workspace, place, &mut NoProgress)?;
+        backup::to_place(workspace, &options.place, &mut NoProgress)?;
     }
     synced
 }

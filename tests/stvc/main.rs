@@ -67,6 +67,7 @@ mod reading;
 mod reconstruct;
 mod recovery;
 mod remote;
+mod remote_attacks;
 mod requirements;
 mod round_trip;
 #[cfg(target_os = "linux")]

@@ -14,28 +14,33 @@ use crate::common::watching::Watching;
 use crate::common::{A, Sandbox, assert_same, chat, message, text};
 
 /// Devices that have added the same encrypted remote.
-struct Shared {
-    devices: Vec<Sandbox>,
-    folder: PathBuf,
+pub struct Shared {
+    pub devices: Vec<Sandbox>,
+    pub folder: PathBuf,
     _cloud: tempfile::TempDir,
 }
 
 impl Shared {
-    fn new(count: usize) -> Self {
+    pub fn new(count: usize) -> Self {
         let devices: Vec<_> = (0..count).map(|_| Sandbox::empty()).collect();
         let cloud = tempfile::tempdir().unwrap();
         let folder = cloud.path().to_owned();
         let shared = Self { devices, folder, _cloud: cloud };
         for device in &shared.devices {
-            let passphrase = device.folder().join("passphrase");
-            fs::write(&passphrase, "correct horse\n").unwrap();
-            let add = ["remote", "add", text(&shared.folder), "--passphrase-file"];
-            device.stvc(&[&add[..], &[text(&passphrase)]].concat()).exits(0);
+            shared.add(device);
         }
         shared
     }
 
-    fn sync(&mut self, device: usize, code: i32) -> Vec<serde_json::Value> {
+    /// Adds the remote to a device.
+    pub fn add(&self, device: &Sandbox) {
+        let passphrase = device.folder().join("passphrase");
+        fs::write(&passphrase, "correct horse\n").unwrap();
+        let add = ["remote", "add", text(&self.folder), "--passphrase-file"];
+        device.stvc(&[&add[..], &[text(&passphrase)]].concat()).exits(0);
+    }
+
+    pub fn sync(&mut self, device: usize, code: i32) -> Vec<serde_json::Value> {
         self.devices[device].wait(60);
         let answer = self.devices[device].json(&["sync"]);
         let lines = answer.lines();
@@ -43,7 +48,7 @@ impl Shared {
         lines
     }
 
-    fn objects(&self) -> BTreeMap<String, Vec<u8>> {
+    pub fn objects(&self) -> BTreeMap<String, Vec<u8>> {
         let mut objects = BTreeMap::new();
         collect(&self.folder, &self.folder, &mut objects);
         objects
@@ -62,7 +67,7 @@ fn collect(root: &Path, folder: &Path, objects: &mut BTreeMap<String, Vec<u8>>) 
     }
 }
 
-fn has(lines: &[serde_json::Value], code: &str) -> bool {
+pub fn has(lines: &[serde_json::Value], code: &str) -> bool {
     lines.iter().any(|line| line["type"] == "finding" && line["code"] == code)
 }
 

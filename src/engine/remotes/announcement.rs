@@ -136,6 +136,10 @@ impl Unresolved {
         self.0.base
     }
 
+    pub(super) fn time(&self) -> i64 {
+        self.0.time
+    }
+
     /// Decrypts and verifies an announcement that was read under the name of this device and
     /// number.
     pub(super) fn open(key: &RemoteKey, device: &str, number: u64, object: &[u8]) -> Result<Self> {

@@ -12,6 +12,8 @@ pub enum PlainRemoteError {
     Storage(#[from] storage::Error),
     #[error("{address} is not a remote: it has no readable object stvc-remote/…")]
     NoRemote { address: String },
+    #[error("{address} contains announcements of devices, but no readable object stvc-remote/…")]
+    Incomplete { address: String },
     #[error("the remote {address} is not there any more")]
     Gone { address: String },
     #[error("{address} has no snapshots yet")]
@@ -73,6 +75,9 @@ impl PlainRemoteError {
             Self::Storage(error) => return error.hint(),
             Self::NoRemote { address } => {
                 format!("run `stvc remote add {}` to create the remote", shell(address)).into()
+            }
+            Self::Incomplete { .. } => {
+                unchanged("wait until the folder is synchronised; or use another folder")
             }
             Self::Gone { .. } => unchanged(
                 "connect the drive, or wait until the folder is synchronised; if the remote was deleted, run `stvc remote remove` and `stvc remote add`",

@@ -29,7 +29,8 @@ pub(super) struct PendingPack {
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct LocalState {
-    /// For each device, the highest number of its announcements that this device ever saw.
+    /// For each device, the highest number of its announcements that this device ever read. A
+    /// name in a list does not count: anybody can write an object of that name.
     pub highest: BTreeMap<String, u64>,
     /// For each device, the number of the joined announcement.
     pub joined: BTreeMap<String, u64>,

@@ -89,6 +89,12 @@ pub fn add(
     let mut found = remote_object::find(storage, &address, secret)?;
     let created = found.is_none();
     if created {
+        // Its description may have been deleted, or a synchroniser has not copied it yet. A second
+        // remote in the folder would never join the first one.
+        let listed = storage.list("devices/")?;
+        if listed.iter().any(|listed| announcement::parse_name(&listed.name).is_some()) {
+            return Err(PlainRemoteError::Incomplete { address });
+        }
         let (key, passphrase) = match protection {
             Protection::Passphrase(passphrase) => (RemoteKey::new_encrypted(), Some(passphrase)),
             Protection::None => (RemoteKey::unencrypted(random_id()?), None),

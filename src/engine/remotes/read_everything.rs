@@ -66,19 +66,15 @@ fn with_secret(
     address: &str,
     passphrase: Option<&Passphrase>,
 ) -> super::Result<Remote> {
-    let secrets = match passphrase {
-        Some(passphrase) => [Some(Secret::Passphrase(passphrase)), None],
-        // Reading a remote that is not encrypted needs no consent.
-        None => [Some(Secret::Missing), Some(Secret::Unencrypted)],
+    let unlocked = match passphrase {
+        Some(passphrase) => remote_object::find(storage, address, Secret::Passphrase(passphrase)),
+        // Reading a remote that is not encrypted needs no consent, unless an encrypted one is there.
+        None => match remote_object::find(storage, address, Secret::Missing) {
+            locked @ Err(PlainRemoteError::NoPassphrase { .. }) => locked,
+            _ => remote_object::find(storage, address, Secret::Unencrypted),
+        },
     };
-    let mut refusal = None;
-    for secret in secrets.into_iter().flatten() {
-        match remote_object::find(storage, address, secret) {
-            Ok(Some(key)) => return Ok(Remote::new(String::new(), address.to_owned(), &key)),
-            Ok(None) => {}
-            Err(error) => refusal = refusal.or(Some(error)),
-        }
-    }
-    let none = || PlainRemoteError::NoRemote { address: address.to_owned() };
-    Err(refusal.unwrap_or_else(none))
+    let key =
+        unlocked?.ok_or_else(|| PlainRemoteError::NoRemote { address: address.to_owned() })?;
+    Ok(Remote::new(String::new(), address.to_owned(), &key))
 }

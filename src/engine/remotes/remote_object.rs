@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::PlainRemoteError;
 use super::key::{RemoteKey, Result, damaged};
-use crate::archive::backup::{BackupOutput, Passphrase, unseal};
+use crate::archive::backup::{BackupKind, BackupOutput, Passphrase, peek, unseal};
 use crate::storage::{self, Storage};
 
 /// Prefix of the names of these objects.
@@ -93,27 +93,36 @@ pub fn ids(storage: &dyn Storage) -> Result<Vec<String>> {
     let mut ids: Vec<_> =
         listed.iter().filter_map(|listed| id(&listed.name)).filter(is_id).collect();
     ids.sort();
-    ids.truncate(MOST);
     Ok(ids)
 }
 
 /// Returns the key of the remote; `None` if the storage has no remote yet.
 pub fn find(storage: &dyn Storage, address: &str, secret: Secret<'_>) -> Result<Option<RemoteKey>> {
     let mut refusal = None;
-    for id in ids(storage)? {
+    for id in ids(storage)?.into_iter().take(MOST) {
         let name = format!("{PREFIX}{id}");
-        let object = match storage.read(&name, LONGEST) {
-            Ok(object) => object,
+        let opened = match storage.read(&name, LONGEST) {
+            Ok(object) => open(&name, &id, &object, address, secret),
             Err(storage::Error::NotFound { .. }) => continue,
+            Err(error @ storage::Error::TooLarge { .. }) => Err(error.into()),
             Err(error) => return Err(error.into()),
         };
-        match open(&name, &id, &object, address, secret) {
+        match opened {
             Ok(key) => return Ok(Some(key)),
-            // The reason of the smallest id is reported.
-            Err(error) => refusal = refusal.or(Some(error)),
+            // An object that others have planted must not hide that the remote is encrypted.
+            Err(error) if refusal.as_ref().is_none_or(|known| !is_locked(known)) => {
+                refusal = if is_locked(&error) { Some(error) } else { refusal.or(Some(error)) };
+            }
+            Err(_) => {}
         }
     }
     refusal.map_or(Ok(None), Err)
+}
+
+/// Returns whether the passphrase of an encrypted remote is missing or wrong.
+fn is_locked(error: &PlainRemoteError) -> bool {
+    use PlainRemoteError::{NoPassphrase, WrongPassphrase};
+    matches!(error, NoPassphrase { .. } | WrongPassphrase { .. })
 }
 
 fn open(
@@ -155,6 +164,10 @@ fn open(
 fn unwrap(name: &str, wrapped: &str, passphrase: &Passphrase) -> Result<Option<RemoteKey>> {
     let wrapped =
         BASE64_STANDARD.decode(wrapped).map_err(|error| damaged(name, error.to_string()))?;
+    // Anybody can write a key that is not encrypted. The chats would be encrypted for them.
+    if peek(&wrapped) != BackupKind::Encrypted {
+        return Err(damaged(name, "its key is not encrypted"));
+    }
     let Ok(mut input) = unseal(wrapped.as_slice(), Some(passphrase)) else { return Ok(None) };
     let mut identity = String::new();
     if input.by_ref().take(1000).read_to_string(&mut identity).is_err() {
@@ -208,6 +221,42 @@ mod tests {
         storage.write(&format!("{PREFIX}{}", "0".repeat(32)), text.as_bytes()).unwrap();
         let found = find(&*storage, "x", Secret::Passphrase(&own)).unwrap().unwrap();
         assert_eq!(found.id(), key.id());
+    }
+
+    #[test]
+    fn planted_key_that_no_passphrase_protects_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let storage = open_storage(None, folder.path().to_str().unwrap()).unwrap();
+        let stranger = RemoteKey::new_encrypted();
+        create(&*storage, &stranger, None, String::new()).unwrap();
+        let name = format!("{PREFIX}{}", stranger.id());
+        let text = String::from_utf8(storage.read(&name, LONGEST).unwrap()).unwrap();
+        let bare = BASE64_STANDARD.encode(stranger.recovery_key().unwrap());
+        let planted = text.replacen('{', &format!("{{\"key\": \"{bare}\","), 1);
+        storage.write(&name, planted.as_bytes()).unwrap();
+        let found = find(&*storage, "x", Secret::Passphrase(&passphrase("own")));
+        assert_eq!(found.err().unwrap().code(), "remote-damaged");
+    }
+
+    #[test]
+    fn planted_objects_do_not_hide_that_the_remote_is_encrypted() {
+        let folder = tempfile::tempdir().unwrap();
+        let storage = open_storage(None, folder.path().to_str().unwrap()).unwrap();
+        let (own, key) = (passphrase("own"), RemoteKey::new_encrypted());
+        create(&*storage, &key, Some(&own), String::new()).unwrap();
+        let planted = RemoteKey::unencrypted("0".repeat(31) + "1");
+        create(&*storage, &planted, None, String::new()).unwrap();
+        let huge = vec![b' '; LONGEST as usize + 1];
+        storage.write(&format!("{PREFIX}{}", "0".repeat(32)), &huge).unwrap();
+        let code = |secret| find(&*storage, "x", secret).err().unwrap().code();
+        assert_eq!(code(Secret::Missing), "remote-no-passphrase");
+        assert_eq!(code(Secret::Passphrase(&passphrase("other"))), "remote-wrong-passphrase");
+        let found = find(&*storage, "x", Secret::Passphrase(&own)).unwrap().unwrap();
+        assert_eq!(found.id(), key.id());
+        for n in 0..2 * MOST {
+            storage.write(&format!("{PREFIX}{n:032}"), b"{}").unwrap();
+        }
+        assert!(has(&*storage, key.id()).unwrap());
     }
 
     #[test]

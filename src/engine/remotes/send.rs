@@ -33,6 +33,9 @@ use crate::store::{Copied, Erasures, Loss, ObjectId, PackSlot, RefName, Store};
 const PACK: u64 = 48 << 20;
 /// Number of announcements after which a complete one is written. Low in the simulation.
 const MOST_ON_BASE: u64 = if cfg!(test) { 4 } else { 64 };
+/// A listed announcement of this device with a number so far beyond the last one that was read is
+/// from somebody else. There may be no number after it.
+const MOST_UNREAD: u64 = 1 << 20;
 /// The number of superfluous announcements from which they are deleted, to save requests.
 const SUPERFLUOUS: usize = if cfg!(test) { 2 } else { 8 };
 /// Time in seconds after which a replaced pack is deleted, even if not all devices know.
@@ -138,8 +141,9 @@ impl Session {
             Some(own) => own.damaged != self.state.damaged,
             None => !self.state.damaged.is_empty(),
         };
-        let listed = self.listing.get(&self.device.id).and_then(|numbers| numbers.last()).copied();
-        let is_lost = own.is_some_and(|own| listed.is_none_or(|listed| listed < own.number));
+        let listed = self.listing.get(&self.device.id);
+        let is_listed = |number: &u64| listed_has(listed, *number);
+        let is_lost = own.is_some_and(|own| ![own.number, own.base].iter().all(is_listed));
         let nothing_to_say = current.is_empty() && new.refs.is_empty() && new.erasures.is_empty();
         let is_new = current.is_empty() || !current.iter().all(is_same);
         is_new && !nothing_to_say
@@ -270,13 +274,7 @@ impl Session {
         monitor: &mut dyn Monitor,
     ) -> engine::Result<()> {
         let own = self.own().cloned();
-        let listed = self.listing.get(&self.device.id);
-        let numbers = [
-            listed.and_then(|numbers| numbers.last()).copied(),
-            self.state.highest.get(&self.device.id).copied(),
-            own.as_ref().map(|own| own.number),
-        ];
-        let number = numbers.into_iter().flatten().max().unwrap_or(0) + 1;
+        let number = self.next_number();
         let mut seen = BTreeMap::new();
         for it in self.joined.values() {
             let of = [(&it.device.id, &it.number)].into_iter().chain(&it.seen);
@@ -285,7 +283,7 @@ impl Session {
                 *known = (*number).max(*known);
             }
         }
-        let clock = self.joined.values().map(|it| it.clock).max().unwrap_or(0) + 1;
+        let clock = self.joined.values().map(|it| it.clock).max().unwrap_or(0).saturating_add(1);
         let (packs, retired) =
             own.as_ref().map(|own| (own.packs.clone(), own.retired.clone())).unwrap_or_default();
         let mut next = Announcement {
@@ -355,6 +353,17 @@ impl Session {
         }
         self.delete_old_announcements(first, must_purge)?;
         Ok(())
+    }
+
+    /// Returns a number that no own announcement has. After the loss of the local state, it may be
+    /// that of an announcement that is listed but cannot be read now, so listed numbers count.
+    fn next_number(&self) -> u64 {
+        let device = &self.device.id;
+        let read = [self.own().map(|own| own.number), self.state.highest.get(device).copied()];
+        let read = read.into_iter().flatten().max().unwrap_or(0);
+        let listed = self.listing.get(device);
+        let near = listed.and_then(|it| it.range(..=read.saturating_add(MOST_UNREAD)).next_back());
+        near.copied().unwrap_or(0).max(read).saturating_add(1)
     }
 
     fn add_pending(&self, next: &mut Announcement) {

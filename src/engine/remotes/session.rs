@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::announcement::{Announcement, LONGEST_OBJECT, Unresolved, object_name, parse_name};
-use super::key::{RemoteKey, Result};
+use super::key::{RemoteKey, Result, damaged};
 use super::local_state::{LocalState, Role, StateFolder};
 use super::opened::{OpenedRemote, TemporaryStore};
 use super::place::open_storage;
@@ -27,7 +27,10 @@ use crate::words::shell;
 
 /// The time in seconds after which an announcement counts even if objects are still missing. Until
 /// then they are probably on their way.
-const DELAY: i64 = 24 * 3600;
+const DELAY: u64 = 24 * 3600;
+/// The number of announcements that cannot be read after which no more are read. Somebody without
+/// the key can write any number of them.
+const MOST_UNREADABLE: usize = 256;
 
 pub(crate) struct Session {
     pub(super) storage: Arc<dyn Storage>,
@@ -45,6 +48,8 @@ pub(crate) struct Session {
     /// Announcements of this listing that are not joined yet, the latest of each device.
     heard: BTreeMap<String, Announcement>,
     pub(super) findings: Vec<Finding>,
+    /// Number of announcements of this listing that could not be read.
+    unreadable: usize,
     pub(super) now: i64,
     temporary: Option<TemporaryStore>,
 }
@@ -94,6 +99,7 @@ impl Session {
             listing: BTreeMap::new(),
             heard: BTreeMap::new(),
             findings: Vec::new(),
+            unreadable: 0,
             now: workspace.now.timestamp(),
             temporary: None,
         })
@@ -114,15 +120,17 @@ impl Session {
         }
         self.report_rollbacks(&listing);
         self.heard.clear();
-        for (device, numbers) in &listing {
-            let known = self.joined.get(device).map_or(0, |joined| joined.number);
-            if let Some(found) = self.latest(device, numbers, known + 1)? {
+        self.unreadable = 0;
+        // Known devices are first, so that objects that others have planted do not hide them.
+        let (known, others): (Vec<_>, Vec<_>) =
+            listing.iter().partition(|(device, _)| self.joined.contains_key(*device));
+        for (device, numbers) in known.into_iter().chain(others) {
+            let first = self.joined.get(device).map_or(0, |joined| joined.number).saturating_add(1);
+            if let Some(found) = self.latest(device, numbers, first)? {
+                let highest = self.state.highest.entry(device.clone()).or_default();
+                *highest = found.number.max(*highest);
                 self.heard.insert(device.clone(), found);
             }
-        }
-        for (device, numbers) in &listing {
-            let highest = self.state.highest.entry(device.clone()).or_default();
-            *highest = numbers.last().copied().unwrap_or_default().max(*highest);
         }
         self.listing = listing;
         Ok(())
@@ -153,6 +161,9 @@ impl Session {
         first: u64,
     ) -> Result<Option<Announcement>> {
         for number in numbers.range(first..).rev() {
+            if self.unreadable >= MOST_UNREADABLE {
+                break;
+            }
             match self.announcement(device, *number) {
                 Ok(found) => return Ok(Some(found)),
                 // It was deleted meanwhile, or is not visible yet.
@@ -161,8 +172,12 @@ impl Session {
                     error @ (PlainRemoteError::Damaged { .. }
                     | PlainRemoteError::Newer { .. }
                     | PlainRemoteError::Storage(storage::Error::TooLarge { .. })),
-                ) => self.report_damage(&error),
+                ) => {
+                    self.unreadable += 1;
+                    self.report_damage(&error);
+                }
                 Err(error @ PlainRemoteError::OtherKey { .. }) => {
+                    self.unreadable += 1;
                     self.report_other_key(device, &error)?;
                 }
                 Err(error) => return Err(error),
@@ -204,7 +219,19 @@ impl Session {
         let known = match self.folder.announcement(device, base, Role::Base)? {
             Some(known) => known,
             None => {
-                let base = self.read_announcement(device, base)?.resolve(None)?;
+                let read = self.read_announcement(device, base);
+                let is_overdue = self.now.abs_diff(unresolved.time()) >= DELAY;
+                let base = match read {
+                    Err(PlainRemoteError::Storage(storage::Error::NotFound { name, .. }))
+                        if is_overdue =>
+                    {
+                        return Err(damaged(
+                            &name,
+                            "it was deleted, but newer ones are based on it",
+                        ));
+                    }
+                    read => read?.resolve(None)?,
+                };
                 self.folder.save_announcement(&base, Role::Base)?;
                 base
             }
@@ -303,7 +330,7 @@ impl Session {
         monitor: &mut dyn Monitor,
     ) -> engine::Result<Option<(Announcement, OpenedRemote)>> {
         let mut candidate = announcement;
-        let is_recent = (self.now - candidate.time).abs() < DELAY;
+        let is_recent = self.now.abs_diff(candidate.time) < DELAY;
         loop {
             let opened = self.opened(
                 &[&candidate],
@@ -316,7 +343,8 @@ impl Session {
                 return Ok(Some((candidate, opened)));
             }
             let device = candidate.device.id.clone();
-            let first = self.joined.get(&device).map_or(0, |joined| joined.number) + 1;
+            let first =
+                self.joined.get(&device).map_or(0, |joined| joined.number).saturating_add(1);
             let numbers = self.listing.get(&device).cloned().unwrap_or_default();
             let earlier = numbers.range(..candidate.number).copied().collect();
             match self.latest(&device, &earlier, first)? {
@@ -418,7 +446,7 @@ impl Session {
     /// Returns whether all objects that a device announced should have arrived.
     fn is_overdue(&self, device: &str) -> bool {
         let latest = self.heard.get(device).or_else(|| self.joined.get(device));
-        latest.is_some_and(|latest| (self.now - latest.time).abs() >= DELAY)
+        latest.is_some_and(|latest| self.now.abs_diff(latest.time) >= DELAY)
     }
 
     /// Records that everything in the packs that were read is in the store, as far as it was
