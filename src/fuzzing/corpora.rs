@@ -135,6 +135,6 @@ macro_rules! short_runs {
 }
 
 short_runs! {
-    backup, card, chat, config, date, delta, http, json, lorebook, mailbox, manifest, moment,
-    operation_log, pack, pack_index, snapshot, tree,
+    announcement, backup, card, chat, config, date, delta, http, json, lorebook, mailbox, manifest,
+    moment, operation_log, pack, pack_index, remote_object, s3_list, snapshot, tree, webdav_list,
 }

@@ -24,6 +24,7 @@ macro_rules! targets {
 }
 
 targets! {
+    announcement crate::engine::remotes::fuzzing::announcement,
     backup crate::archive::fuzzing::backup,
     card crate::st::fuzzing::card,
     chat crate::st::fuzzing::chat,
@@ -39,6 +40,9 @@ targets! {
     operation_log crate::engine::fuzzing::operation_log,
     pack crate::store::fuzzing::pack,
     pack_index crate::store::fuzzing::pack_index,
+    remote_object crate::engine::remotes::fuzzing::remote_object,
+    s3_list crate::storage::fuzzing::s3_list,
     snapshot crate::archive::fuzzing::snapshot,
     tree crate::store::fuzzing::tree,
+    webdav_list crate::storage::fuzzing::webdav_list,
 }

@@ -53,6 +53,10 @@ fn make_seeds() {
     put(&folder, "moment", moments());
     put(&folder, "date", dates());
     put(&folder, "config", configs());
+    put(&folder, "webdav_list", webdav_lists());
+    put(&folder, "s3_list", s3_lists());
+    put(&folder, "announcement", announcements());
+    put(&folder, "remote_object", remote_objects());
 }
 
 fn put(folder: &Path, target: &str, seeds: Seeds) {
@@ -379,6 +383,100 @@ fn configs() -> Seeds {
         "retention.keep-daily = 7\npager = \"\"\"\nless\n\"\"\"\ndate = \"iso\"\n",
         "include = { groups = true }\nsync = \"x\"\ndevice = \"d\\u00e9\"\n",
     ])
+}
+
+fn webdav_lists() -> Seeds {
+    let folder = "/dav/%e8%81%8a%e5%a4%a9/devices";
+    let response = |href: &str, properties: &str| {
+        format!(
+            "<D:response><D:href>{href}</D:href><D:propstat><D:prop>{properties}</D:prop>\
+             <D:status>HTTP/1.1 200 OK</D:status></D:propstat></D:response>"
+        )
+    };
+    let list = |responses: &[String]| {
+        let responses = responses.concat();
+        format!(
+            "<?xml version=\"1.0\"?><D:multistatus xmlns:D=\"DAV:\">{responses}</D:multistatus>"
+        )
+    };
+    let itself =
+        response(&format!("{folder}/"), "<D:resourcetype><D:collection/></D:resourcetype>");
+    let file = |name: &str| {
+        let properties = "<D:resourcetype/><D:getcontentlength>7</D:getcontentlength>";
+        response(&format!("{folder}/{name}"), properties)
+    };
+    numbered([
+        list(&[itself.clone(), file("00112233445566aa-1"), file("00112233445566aa-2")]),
+        list(&[itself.clone(), file("%2e%2e/x"), file("a%2F..%2Fb"), file("c&amp;d"), file("a%00")]),
+        list(&[itself.clone(), response(&format!("http://x:80{folder}/a"), "<D:getcontentlength/>")]),
+        list(&[itself, response("/dav/聊天/devices/b?c#d", "<D:resourcetype/>")]),
+        "<multistatus xmlns=\"DAV:\" xmlns:o=\"o\"><response><href><![CDATA[/dav/聊天/devices/]]></href>\
+         <propstat><prop><o:x/><getcontentlength>1<!-- -->2</getcontentlength></prop></propstat>\
+         </response></multistatus>"
+            .into(),
+        "<https://a/x?p=1>; rel=\"prev\", <https://a/x?p=3>; title=x; rel=\"next\"".into(),
+    ])
+}
+
+fn s3_lists() -> Seeds {
+    let object = |key: &str| {
+        format!(
+            "<Contents><Key>{key}</Key><LastModified>2026-11-19T10:10:10.000Z</LastModified>\
+             <ETag>&quot;0f&quot;</ETag><Size>7</Size></Contents>"
+        )
+    };
+    let list = |more: &str, keys: &[&str]| {
+        let objects: String = keys.iter().map(|key| object(key)).collect();
+        format!(
+            "<?xml version=\"1.0\"?><ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">\
+             <Name>chats</Name>{more}{objects}</ListBucketResult>"
+        )
+    };
+    let last = "<IsTruncated>false</IsTruncated>";
+    let next =
+        "<IsTruncated>true</IsTruncated><NextContinuationToken>a&lt;b</NextContinuationToken>";
+    numbered([
+        list(last, &["聊天/devices/00112233445566aa-1", "聊天/devices/00112233445566aa-2"]),
+        list(next, &["聊天/devices/a", "聊天/devices/../x", "聊天/packs/b", "聊天/devices//c"]),
+        list(
+            last,
+            &["聊", "聊天/", "", "../聊天/devices/a", "聊天/devices/b&amp;c", "聊天/devices/d/"],
+        ),
+        list("", &[]),
+    ])
+}
+
+fn announcements() -> Seeds {
+    use crate::engine::remotes::fuzzing::{BASE, DEVICE, NUMBER};
+    let head = format!(
+        r#"{{"format":1,"device":"{DEVICE}","name":"手机","number":{NUMBER},"clock":9,"time":1794700000,"seen":{{"ffeeddccbbaa9988":4}}"#
+    );
+    let (hash, id) = ("c".repeat(64), "1".repeat(40));
+    let part = format!(r#"{{"name":"{hash}","bytes":10}}"#);
+    let pack = format!(r#"{{"parts":[{part},{part}],"objects":3,"replaces":["{hash}"]}}"#);
+    let refs = format!(
+        r#""refs":{{"refs/heads/chats/Mira/a%20b":"{id}","refs/tags/x":"{id}","refs/stvc/kept/{id}":"{id}","refs/heads/gone":null}}"#
+    );
+    let complete = format!(
+        r#"{head},{refs},"erased":{{"{id}":1,"{hash}":2}},"packs":[{pack}],"retired":[{{"pack":{pack},"since":5,"time":1794700000}}],"purged":"{hash}","damaged":["{hash}"]}}"#
+    );
+    let changes = format!(r#"{head},"base":{BASE},{refs},"packs":[{pack}],"dropped":["{hash}"]}}"#);
+    let compressed = zstd::bulk::compress(complete.as_bytes(), 9).unwrap();
+    numbered([complete.into_bytes(), changes.into_bytes(), format!("{head}}}").into(), compressed])
+}
+
+fn remote_objects() -> Seeds {
+    use crate::engine::remotes::fuzzing::ID;
+    use base64::Engine;
+    let head = format!(
+        r#"{{"format": "stvc remote", "version": 1, "id": "{ID}", "created": "2026-11-19T10:10:10Z""#
+    );
+    let with_key = |key: &[u8]| {
+        let key = base64::engine::general_purpose::STANDARD.encode(key);
+        format!(r#"{head}, "key": "{key}"}}"#)
+    };
+    let bare = b"AGE-SECRET-KEY-1QQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQSPJZ2M7";
+    numbered([format!("{head}}}"), with_key(b"age-encryption.org/v1\n-> scrypt "), with_key(bare)])
 }
 
 #[test]

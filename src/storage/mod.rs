@@ -12,6 +12,8 @@ mod credentials;
 mod error;
 mod failure;
 mod folder;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod http;
 mod object_name;
 mod open;
@@ -27,6 +29,8 @@ mod xml;
 pub use address::{Address, names_server};
 pub use credentials::{Credentials, Password};
 pub use error::{Error, Result};
+#[cfg(any(test, fuzzing))]
+pub(crate) use object_name::is_valid as is_valid_name;
 pub use open::open;
 pub use options::Options;
 pub use request_rate::Limit;

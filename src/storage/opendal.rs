@@ -155,6 +155,13 @@ impl OpenDal {
         Ok(Self { place, host, protocol, has_password, options, operator, runtime })
     }
 
+    /// Sends the requests elsewhere.
+    #[cfg(any(test, fuzzing))]
+    pub fn with_context(mut self, context: OperationContext) -> Self {
+        self.operator = self.operator.clone().with_context(context);
+        self
+    }
+
     /// Runs a call to its end.
     fn call<T: Send>(
         &self,

@@ -153,7 +153,7 @@ impl Unresolved {
         Self::parse(&name, device, number, content)
     }
 
-    fn parse(name: &str, device: &str, number: u64, content: &[u8]) -> Result<Self> {
+    pub(super) fn parse(name: &str, device: &str, number: u64, content: &[u8]) -> Result<Self> {
         let bad = |why: &str| damaged(name, why);
         let mut text = Vec::new();
         let mut stream =

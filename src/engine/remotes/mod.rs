@@ -10,6 +10,8 @@
 mod announcement;
 mod compact;
 mod error;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod key;
 mod local_state;
 mod opened;

@@ -125,7 +125,7 @@ fn is_locked(error: &PlainRemoteError) -> bool {
     matches!(error, NoPassphrase { .. } | WrongPassphrase { .. })
 }
 
-fn open(
+pub(super) fn open(
     name: &str,
     id: &str,
     object: &[u8],
@@ -174,6 +174,14 @@ fn unwrap(name: &str, wrapped: &str, passphrase: &Passphrase) -> Result<Option<R
         return Ok(None);
     }
     Ok(RemoteKey::from_recovery_key(&identity))
+}
+
+/// Returns whether an object has a key that a passphrase may open.
+#[cfg(any(test, fuzzing))]
+pub(super) fn takes_long(object: &str) -> bool {
+    let object = serde_json::from_str::<RemoteObject>(object).ok();
+    let wrapped = object.and_then(|object| BASE64_STANDARD.decode(object.key?).ok());
+    wrapped.is_some_and(|wrapped| peek(&wrapped) == BackupKind::Encrypted)
 }
 
 #[cfg(test)]
