@@ -1,5 +1,5 @@
-//! Compares stvc with git, restic, borg and bup, as far as they are installed: all tools store the
-//! same states in one run, with cp and zstd as the baseline.
+//! Compares stvc with git, restic, borg, bup and rclone, as far as they are installed: all tools
+//! store the same states in one run, with cp and zstd as the baseline.
 //!
 //! `cargo run --release --locked --manifest-path benches/Cargo.toml -- [--quick] [--only LETTERS]
 //! [--markdown]`
@@ -20,10 +20,15 @@ mod machine;
 mod measure;
 mod plot;
 mod prose;
+mod proxy;
 mod reading;
 mod recap;
+mod remotes;
 mod report;
 mod run;
+#[allow(dead_code)]
+#[path = "../../tests/remotes/servers.rs"]
+mod servers;
 mod sheet;
 mod targets;
 mod timelines;
@@ -38,6 +43,7 @@ use std::path::{Path, PathBuf};
 
 use growth::Saves;
 use reading::HistorySize;
+use remotes::Remotes;
 use report::{Format, Report};
 use sheet::Sheet;
 use timelines::Timelines;
@@ -45,7 +51,7 @@ use viewing::{LibrarySize, LongChat};
 use whole::Whole;
 use workloads::{Large, Many, Plain, Recap, Workload};
 
-const ALL: &str = "abcdefghi";
+const ALL: &str = "abcdefghij";
 
 struct Scale {
     name: &'static str,
@@ -67,6 +73,8 @@ struct Scale {
     library_size: LibrarySize,
     /// (i): numbers of chats and snapshots.
     timelines: Timelines,
+    /// (j): chats, megabytes and repetitions.
+    remotes: Remotes,
     /// Saves of (c) and (e), and a third of those of (f).
     few_saves: usize,
     /// Repetitions of repeatable measurements.
@@ -95,6 +103,7 @@ const FULL: Scale = Scale {
         tenths: 36,
         rounds: 11,
     },
+    remotes: Remotes { chats: 200, megabytes: 100, saves: 40, repetitions: 5 },
     few_saves: 10,
     rounds: 5,
 };
@@ -116,6 +125,7 @@ const QUICK: Scale = Scale {
         long: LongChat { messages: 400, snapshots: 20 },
     },
     timelines: Timelines { counts: &[20, 10, 200], snapshots: [12, 100], tenths: 4, rounds: 5 },
+    remotes: Remotes { chats: 20, megabytes: 10, saves: 4, repetitions: 2 },
     few_saves: 6,
     rounds: 3,
 };
@@ -201,6 +211,13 @@ fn measure(letter: char, dir: &Path, scale: &Scale, report: &mut Report) {
         'i' => {
             eprintln!("(i) many timelines …");
             report.rows.extend(timelines::measure(dir, &scale.timelines));
+            return;
+        }
+        'j' => {
+            eprintln!("(j) remotes …");
+            let sheet = remotes::measure(dir, &scale.remotes);
+            report.rows.extend(sheet.iter().flat_map(targets::of_remotes));
+            report.sheets.extend(sheet);
             return;
         }
         _ => (

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::grid::Grid;
+use crate::remotes::{Quantity, Step};
 use crate::value::Value;
 
 /// Measures in the order of the table.
@@ -28,6 +29,7 @@ pub enum Measure {
     CheckMemory,
     GcMemory,
     BackupMemory,
+    Remote(Step, Quantity),
 }
 
 impl Measure {
@@ -41,8 +43,8 @@ impl Measure {
         Measure::BackupMemory,
     ];
 
-    pub fn label(self) -> &'static str {
-        match self {
+    pub fn label(self) -> String {
+        let label = match self {
             Measure::First => "first snapshot",
             Measure::FirstCpu => "first snapshot, CPU",
             Measure::Further => "further snapshot",
@@ -63,7 +65,11 @@ impl Measure {
             Measure::CheckMemory => "memory: check",
             Measure::GcMemory => "memory: gc",
             Measure::BackupMemory => "memory: backup to a file",
-        }
+            Measure::Remote(step, quantity) => {
+                return format!("{}, {}", step.label(), quantity.label());
+            }
+        };
+        label.to_owned()
     }
 }
 
@@ -101,7 +107,7 @@ impl Sheet {
                 self.get(measure, tool).map_or(String::new(), |value| value.to_string())
             };
             let cells = self.tools.iter().map(cell);
-            grid.line([measure.label().to_owned()].into_iter().chain(cells));
+            grid.line([measure.label()].into_iter().chain(cells));
         }
         grid
     }

@@ -1,6 +1,7 @@
 //! The targets of stvc relative to its peers.
 
 use crate::grid::Grid;
+use crate::remotes::{Quantity, STVC, Step};
 use crate::sheet::{Measure, Sheet};
 use crate::value::Value;
 
@@ -61,7 +62,7 @@ pub fn rows(sheet: &Sheet) -> Vec<Row> {
     for &(letters, measure, peer, target) in TARGETS {
         let values = sheet.get(measure, "stvc").zip(sheet.get(measure, peer));
         if let Some((stvc, other)) = values.filter(|_| letters.contains(sheet.letter)) {
-            let (letter, what) = (sheet.letter, measure.label().to_owned());
+            let (letter, what) = (sheet.letter, measure.label());
             rows.push(Row { letter, what, stvc, peer: peer.into(), other, target });
         }
     }
@@ -101,7 +102,7 @@ fn backup(sheet: &Sheet) -> Vec<Row> {
     let row = |(tool, peer, target): (&'static str, &str, Target)| {
         let stvc = sheet.get(Measure::BackupSize, "stvc")?;
         let other = sheet.get(Measure::SizePacked, tool)?;
-        let what = Measure::BackupSize.label().to_owned();
+        let what = Measure::BackupSize.label();
         Some(Row { letter: sheet.letter, what, stvc, peer: peer.into(), other, target })
     };
     let asked = others.into_iter().filter(|_| sheet.letter == 'b');
@@ -115,13 +116,36 @@ pub fn memory(sheet: &Sheet) -> Option<Row> {
     let most = most.max_by(|(_, one), (_, two)| one.number().total_cmp(&two.number()));
     most.map(|(measure, stvc)| Row {
         letter: sheet.letter,
-        what: measure.label().to_owned(),
+        what: measure.label(),
         stvc,
-        peer: "3 x the chat + 64 MB".into(),
+        peer: MEMORY_LIMIT.into(),
         other: Value::Bytes(3 * sheet.largest + 64_000_000),
         target: AtMost(1.0),
     })
 }
+
+/// Compares the cost of a remote with its limits. Adding a remote is left out of the memory, because
+/// the derivation of the key from the passphrase takes 256 MB.
+pub fn of_remotes(sheet: &Sheet) -> Vec<Row> {
+    let memory_limit = Value::Bytes(3 * sheet.largest + 64_000_000);
+    let limits = [
+        (Step::Nothing, Quantity::Requests, "a list and two reads", Value::Count(3.0)),
+        (Step::First, Quantity::Memory, MEMORY_LIMIT, memory_limit),
+        (Step::Save, Quantity::Memory, MEMORY_LIMIT, memory_limit),
+        (Step::Restore, Quantity::Memory, MEMORY_LIMIT, memory_limit),
+    ];
+    let rows = limits.into_iter().flat_map(|(step, quantity, peer, other)| {
+        STVC.into_iter().filter_map(move |tool| {
+            let measure = Measure::Remote(step, quantity);
+            let stvc = sheet.get(measure, tool)?;
+            let what = format!("{tool}: {}", measure.label());
+            Some(Row { letter: 'j', what, stvc, peer: peer.into(), other, target: AtMost(1.0) })
+        })
+    });
+    rows.collect()
+}
+
+const MEMORY_LIMIT: &str = "3 x the chat + 64 MB";
 
 impl Row {
     fn ratio(&self) -> f64 {

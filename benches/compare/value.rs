@@ -7,6 +7,7 @@ use std::time::Duration;
 pub enum Value {
     Time(Duration),
     Bytes(u64),
+    Count(f64),
 }
 
 impl Value {
@@ -14,15 +15,21 @@ impl Value {
         match self {
             Value::Time(time) => time.as_secs_f64(),
             Value::Bytes(bytes) => bytes as f64,
+            Value::Count(count) => count,
         }
     }
 }
 
 impl fmt::Display for Value {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Value::Count(count) = self {
+            let digits = usize::from(count.fract() != 0.0);
+            return out.pad(&format!("{count:.digits$}"));
+        }
         let (number, unit) = match self.number() {
             seconds if matches!(self, Value::Time(_)) && seconds < 1.0 => (seconds * 1e3, "ms"),
             seconds if matches!(self, Value::Time(_)) => (seconds, "s"),
+            bytes if bytes < 1e5 => (bytes / 1e3, "kB"),
             bytes if bytes < 1e9 => (bytes / 1e6, "MB"),
             bytes => (bytes / 1e9, "GB"),
         };

@@ -130,6 +130,12 @@ impl Many {
         let chat = |n: u64| Chat::new(n, &format!("Character {n}"), "A long evening", messages);
         Self { chats: (1..=chats).map(chat).collect(), done: 0 }
     }
+
+    /// Appends one message to the first chat.
+    pub fn append_message(&mut self, library: &Library) {
+        self.chats[0].grow(1);
+        self.chats[0].save(library);
+    }
 }
 
 impl Workload for Many {

@@ -111,19 +111,23 @@ pub fn all(dir: &Path, library: &Path) -> Vec<Box<dyn Tool>> {
         Box::new(floor::Cp::new(place("cp"))),
         Box::new(floor::Zstd { place: place("zstd"), states }),
     ];
-    let missing =
-        |name: &str| programs().iter().any(|(n, p, v)| *n == name && version(p, v).is_none());
-    let mut all: Vec<_> = tools.into_iter().filter(|tool| !missing(tool.name())).collect();
+    let mut all: Vec<_> = tools.into_iter().filter(|tool| !is_missing(tool.name())).collect();
     all.splice(1..1, before);
-    let asked = std::env::var(ONLY).ok();
-    all.retain(|tool| {
-        asked.as_ref().is_none_or(|asked| asked.split(',').any(|name| name == tool.name()))
-    });
+    all.retain(|tool| is_asked(tool.name()));
     all
+}
+
+pub fn is_missing(tool: &str) -> bool {
+    programs().iter().any(|(n, p, v)| *n == tool && version(p, v).is_none())
 }
 
 /// Restricts the tools.
 const ONLY: &str = "STVC_TOOLS";
+
+pub fn is_asked(tool: &str) -> bool {
+    let asked = std::env::var(ONLY).ok();
+    asked.is_none_or(|asked| asked.split(',').any(|name| name == tool))
+}
 
 /// Returns each tool's version, or that it is not installed.
 pub fn versions() -> Vec<String> {
