@@ -133,6 +133,8 @@ impl Failure {
             413 => Self::UploadLimit,
             507 => Self::Full,
             503 if lower.contains("maintenance") => Self::Busy(why()),
+            // A part of a distributed storage does not answer.
+            503 if code.as_deref() == Some("ServiceUnavailable") => Self::Busy(why()),
             429 | 503 => Self::RateLimited,
             300..=399 => {
                 let target = headers.get(LOCATION).and_then(|target| target.to_str().ok());
@@ -393,6 +395,7 @@ mod tests {
             ("NoSuchBucket", 404, Failure::NoSuchPlace("m".into())),
             ("AuthorizationHeaderMalformed", 400, Failure::WrongRegion("m".into())),
             ("SlowDown", 503, Failure::RateLimited),
+            ("ServiceUnavailable", 503, Failure::Busy("m".into())),
             ("XMinioStorageFull", 507, Failure::Full),
         ] {
             assert_eq!(of(Protocol::S3, "PUT", status, &body(code)), Some(failure), "{code}");
