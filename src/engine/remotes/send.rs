@@ -141,9 +141,8 @@ impl Session {
             Some(own) => own.damaged != self.state.damaged,
             None => !self.state.damaged.is_empty(),
         };
-        let listed = self.listing.get(&self.device.id);
-        let is_listed = |number: &u64| listed_has(listed, *number);
-        let is_lost = own.is_some_and(|own| ![own.number, own.base].iter().all(is_listed));
+        let listed = self.listing.get(&self.device.id).and_then(|numbers| numbers.last()).copied();
+        let is_lost = own.is_some_and(|own| listed.is_none_or(|listed| listed < own.number));
         let nothing_to_say = current.is_empty() && new.refs.is_empty() && new.erasures.is_empty();
         let is_new = current.is_empty() || !current.iter().all(is_same);
         is_new && !nothing_to_say
