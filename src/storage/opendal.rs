@@ -1,7 +1,9 @@
 //! WebDAV servers and S3 buckets, through Apache OpenDAL.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use hyper_util::client::proxy::matcher::Matcher;
@@ -21,6 +23,8 @@ use super::{
 
 /// Many small servers allow few connections.
 const CONNECTIONS: usize = 4;
+/// Length in bytes from which an object is not sent to a folder that may not exist.
+const LONG: usize = 64 << 10;
 
 /// A WebDAV server or an S3 bucket.
 pub struct OpenDal {
@@ -30,6 +34,8 @@ pub struct OpenDal {
     has_password: bool,
     options: Options,
     operator: Operator,
+    /// Folders of a WebDAV server that exist.
+    folders: Mutex<BTreeSet<String>>,
     /// `None` only while it is dropped.
     runtime: Option<Runtime>,
 }
@@ -152,7 +158,8 @@ impl OpenDal {
             .build()
             .map_err(|error| failed(error.to_string()))?;
         let runtime = Some(runtime);
-        Ok(Self { place, host, protocol, has_password, options, operator, runtime })
+        let folders = Mutex::default();
+        Ok(Self { place, host, protocol, has_password, options, operator, folders, runtime })
     }
 
     /// Sends the requests elsewhere.
@@ -258,17 +265,28 @@ impl OpenDal {
         Ok(found)
     }
 
+    /// Writes an object. A WebDAV server refuses it as long as its folder does not exist.
     async fn put(&self, name: &str, bytes: &[u8]) -> opendal::Result<()> {
         let write = || self.operator.write(name, bytes.to_vec());
+        if self.protocol == Protocol::S3 {
+            return write().await.map(drop);
+        }
+        let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let is_known = self.folders.lock().unwrap_or_else(PoisonError::into_inner).contains(folder);
+        // The server may read all of a refused object, so a long one is sent to a known folder only.
+        if bytes.len() > LONG && !is_known {
+            self.operator.create_dir(&format!("{folder}/")).await?;
+        }
         let missing = |error: &opendal::Error| Failure::find(error) == Some(Failure::NoFolder);
         match write().await {
-            Err(error) if self.protocol == Protocol::WebDav && missing(&error) => {
-                let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
+            Err(error) if missing(&error) => {
                 self.operator.create_dir(&format!("{folder}/")).await?;
-                write().await.map(drop)
+                write().await?;
             }
-            done => done.map(drop),
+            done => drop(done?),
         }
+        self.folders.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.to_owned());
+        Ok(())
     }
 }
 

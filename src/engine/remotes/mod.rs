@@ -102,8 +102,14 @@ pub fn add(
             Protection::None => (RemoteKey::unencrypted(random_id()?), None),
         };
         remote_object::create(storage, &key, passphrase, time)?;
-        // Another device may have created the remote at the same time.
-        found = remote_object::find(storage, &address, secret)?.or(Some(key));
+        // Another device may have created the remote at the same time. Its key is searched for only
+        // then, because a passphrase takes much time and memory.
+        let is_first = remote_object::ids(storage)?.first().is_none_or(|id| id == key.id());
+        let other = match is_first {
+            true => None,
+            false => remote_object::find(storage, &address, secret)?,
+        };
+        found = other.or(Some(key));
     }
     let Some(key) = found else { return Err(PlainRemoteError::NoRemote { address }) };
     let remote = Remote::new(name, address, &key);

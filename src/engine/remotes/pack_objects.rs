@@ -12,8 +12,9 @@ use crate::progress::Monitor;
 use crate::storage::Storage;
 use crate::store::{Kind, ObjectId, PackSlot, PackWriter, Reader};
 
-/// Length of the content of a part: encrypted, it is shorter than [`LONGEST_OBJECT`].
-const PART: usize = 15 << 20;
+/// Length of the content of a part. The content, its encrypted copy and the copy that is sent are in
+/// memory together.
+const PART: usize = 8 << 20;
 
 pub(super) const PREFIX: &str = "packs/";
 
@@ -40,8 +41,8 @@ struct PartWriter<'w> {
 
 impl PartWriter<'_> {
     fn write_part(&mut self) -> Result<()> {
-        let content = std::mem::take(&mut self.buffer);
-        let object = self.to.key.seal(&content)?;
+        let object = self.to.key.seal(&self.buffer)?;
+        self.buffer = Vec::new();
         let name = self.to.key.part_name(self.to.device, &object);
         (self.begun)(&name)?;
         self.to.storage.write(&object_name(&name), &object)?;
