@@ -1,5 +1,5 @@
-//! Attacks on an encrypted remote by somebody who can write to its storage and does not have the key
-//! (docs/remotes.md, "Who can do what").
+//! Attacks on an encrypted remote by somebody who can write to its storage and does not have the
+//! key (docs/remotes.md, "Who can do what").
 
 use std::fs;
 use std::path::PathBuf;

@@ -68,7 +68,8 @@ fn with_secret(
 ) -> super::Result<Remote> {
     let unlocked = match passphrase {
         Some(passphrase) => remote_object::find(storage, address, Secret::Passphrase(passphrase)),
-        // Reading a remote that is not encrypted needs no consent, unless an encrypted one is there.
+        // Reading a remote that is not encrypted needs no consent, unless an encrypted one is
+        // there.
         None => match remote_object::find(storage, address, Secret::Missing) {
             locked @ Err(PlainRemoteError::NoPassphrase { .. }) => locked,
             _ => remote_object::find(storage, address, Secret::Unencrypted),
