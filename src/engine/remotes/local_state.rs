@@ -34,6 +34,8 @@ pub(super) struct LocalState {
     pub highest: BTreeMap<String, u64>,
     /// For each device, the number of the joined announcement.
     pub joined: BTreeMap<String, u64>,
+    /// Number of the complete announcement on which the latest own one is based.
+    pub base: Option<u64>,
     /// Packs whose objects this device has read or written.
     pub known_packs: BTreeSet<String>,
     pub pending: Vec<PendingPack>,

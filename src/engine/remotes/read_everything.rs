@@ -57,7 +57,7 @@ pub(crate) fn read_everything(
         session.join(announcement)?;
     }
     let opened = session.open_joined_state(reading.objects, reading.beside, monitor)?;
-    workspace.notice(session.take_findings());
+    workspace.notice(session.take_all_findings());
     Ok(opened)
 }
 

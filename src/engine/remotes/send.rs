@@ -328,6 +328,7 @@ impl Session {
         self.storage
             .write(&next.name(), &next.seal(&self.key, &content)?)
             .map_err(PlainRemoteError::from)?;
+        self.state.base = Some(next.base);
         if next.base == number {
             self.folder.save_announcement(&next, Role::Base)?;
             self.own_base = Some(next.clone());

@@ -48,6 +48,9 @@ pub(crate) struct Session {
     /// Announcements of this listing that are not joined yet, the latest of each device.
     heard: BTreeMap<String, Announcement>,
     pub(super) findings: Vec<Finding>,
+    /// Findings about packs that are probably on their way. A sync tries again and does not report
+    /// them.
+    late: Vec<Finding>,
     /// Number of announcements of this listing that could not be read.
     unreadable: usize,
     pub(super) now: i64,
@@ -82,10 +85,12 @@ impl Session {
             }
         }
         let device = Device::of(store)?;
-        let base = joined.get(&device.id).map(|own| own.base);
-        let own_base = match base {
-            Some(base) => folder.announcement(&device.id, base, Role::Base)?,
-            None => None,
+        let own_base = match (joined.get_mut(&device.id), state.base) {
+            (Some(own), Some(base)) => {
+                own.base = base;
+                folder.announcement(&device.id, base, Role::Base)?
+            }
+            _ => None,
         };
         Ok(Self {
             storage,
@@ -99,6 +104,7 @@ impl Session {
             listing: BTreeMap::new(),
             heard: BTreeMap::new(),
             findings: Vec::new(),
+            late: Vec::new(),
             unreadable: 0,
             now: workspace.now.timestamp(),
             temporary: None,
@@ -244,8 +250,12 @@ impl Session {
         Unresolved::open(&self.key, device, number, &object)
     }
 
+    fn damage(&self, error: &PlainRemoteError) -> Finding {
+        Finding::new(Code::RemoteDamaged, &*self.address, error.to_string())
+    }
+
     pub(super) fn report_damage(&mut self, error: &PlainRemoteError) {
-        let finding = Finding::new(Code::RemoteDamaged, &*self.address, error.to_string());
+        let finding = self.damage(error);
         if !self.findings.contains(&finding) {
             self.findings.push(finding);
         }
@@ -259,6 +269,12 @@ impl Session {
     pub(crate) fn set_unsettled(&mut self, is_unsettled: bool) -> Result<()> {
         self.state.is_unsettled = is_unsettled;
         self.folder.save(&self.state)
+    }
+
+    /// Returns the findings of a command that does not try again later.
+    pub(super) fn take_all_findings(&mut self) -> Vec<Finding> {
+        self.findings.append(&mut self.late);
+        self.take_findings()
     }
 
     pub(crate) fn take_findings(&mut self) -> Vec<Finding> {
@@ -431,10 +447,18 @@ impl Session {
             match read {
                 Ok(_) => drop(self.state.damaged.remove(pack.name())),
                 Err(engine::Error::PlainRemote(error)) if is_about_object(&error) => {
-                    if self.is_overdue(device) {
+                    let is_overdue = self.is_overdue(device);
+                    if is_overdue {
                         self.state.damaged.insert(pack.name().to_owned());
                     }
-                    self.report_damage(&error);
+                    match &error {
+                        PlainRemoteError::Storage(storage::Error::NotFound { .. })
+                            if !is_overdue =>
+                        {
+                            self.late.push(self.damage(&error));
+                        }
+                        _ => self.report_damage(&error),
+                    }
                 }
                 Err(error) => return Err(error),
             }
