@@ -124,8 +124,8 @@ pub fn memory(sheet: &Sheet) -> Option<Row> {
     })
 }
 
-/// Compares the cost of a remote with its limits. Adding a remote is left out of the memory, because
-/// the derivation of the key from the passphrase takes 256 MB.
+/// Compares the cost of a remote with its limits. Adding a remote is left out of the memory,
+/// because the derivation of the key from the passphrase takes 256 MB.
 pub fn of_remotes(sheet: &Sheet) -> Vec<Row> {
     let memory_limit = Value::Bytes(3 * sheet.largest + 64_000_000);
     let limits = [

