@@ -54,6 +54,20 @@ async function open(options = {}) {
   return page;
 }
 
+/** Returns the boxes of both sides of a change, as soon as they are drawn. */
+async function boxesOfSides(change) {
+  for (let attempt = 0; ; attempt++) {
+    const boxes = await change.evaluate((node) =>
+      [".before", ".after"].map((side) =>
+        node.querySelector(side)?.getBoundingClientRect().toJSON(),
+      ),
+    );
+    if (boxes.every((box) => box?.height > 0)) return boxes;
+    assert.ok(attempt < 100, "the sides of the change are not shown");
+    await change.page().waitForTimeout(50);
+  }
+}
+
 /** Fails if axe-core finds a violation. */
 async function assertAccessible(page, place) {
   await page.evaluate(readFileSync(axe, "utf8"));
@@ -900,9 +914,7 @@ const scenarios = {
     assert.deepEqual(await edited.locator(".before del").allInnerTexts(), ["harbour"]);
     assert.deepEqual(await edited.locator(".after ins").allInnerTexts(), ["open sea"]);
     assert.equal(await edited.locator(".after em").innerText(), "open sea");
-    const [left, right] = await Promise.all(
-      [".before", ".after"].map((side) => edited.locator(side).boundingBox()),
-    );
+    const [left, right] = await boxesOfSides(edited);
     assert.ok(left.x + left.width <= right.x + 1 && left.y === right.y, "not side by side");
     // Unchanged text is folded, and both sides unfold together.
     assert.equal(await edited.locator(".unchanged").count(), 2);
@@ -925,9 +937,7 @@ const scenarios = {
     const phone = await open({ viewport: { width: 390, height: 844 }, hasTouch: true });
     await go(phone, "#/compare/Tide%20Office~1/Tide%20Office");
     const below = phone.locator(".change", { hasText: "#20" });
-    const [upper, lower] = await Promise.all(
-      [".before", ".after"].map((side) => below.locator(side).boundingBox()),
-    );
+    const [upper, lower] = await boxesOfSides(below);
     assert.ok(upper.y + upper.height <= lower.y + 1, "not one below the other");
     const small = await phone.evaluate(() =>
       [...document.querySelectorAll("#place :is(a, button, summary)")]
@@ -1270,7 +1280,8 @@ const scenarios = {
     await page
       .locator("dialog .plan", { hasText: "1 entry changes." })
       .waitFor({ state: "detached" });
-    await page.locator("dialog .chat-only:checked").uncheck();
+    await page.locator("dialog .chat-only:checked").waitFor();
+    await page.locator("dialog .chat-only").uncheck();
     await page.locator("dialog .plan", { hasText: "1 entry changes." }).waitFor();
     await page.locator("dialog .closed input").check();
     await page.click("dialog button.primary");

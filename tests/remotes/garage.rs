@@ -263,5 +263,7 @@ fn sync_continues_after_its_node_was_killed() {
 #[ignore = "builds Garage"]
 fn sync_continues_after_most_nodes_were_killed() {
     let Some(error) = nodes_fail_during_a_sync(&[1, 2]) else { return };
-    assert_eq!(error["code"], "storage-failed", "{error}");
+    // The remaining node reports that it lacks the others, or ends the connection.
+    let codes = ["storage-failed", "storage-unreachable"];
+    assert!(codes.contains(&error["code"].as_str().unwrap_or_default()), "{error}");
 }

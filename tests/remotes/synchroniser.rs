@@ -286,7 +286,7 @@ fn machines_that_add_the_folder_before_it_is_copied_are_told_which_one_adds_it_a
     }
     synchroniser.settle();
     let told = machines.each_ref().map(|machine| {
-        let findings = machine.json(&["sync"]).exits(0).of_type("finding");
+        let findings = machine.json(&["sync"]).exits(3).of_type("finding");
         assert_eq!(findings.len(), 1, "{findings:?}");
         assert_eq!(findings[0]["code"], "remote-divided", "{findings:?}");
         findings[0]["remedy"].as_str().unwrap().ends_with("on this device")

@@ -48,6 +48,10 @@ impl RemoteKey {
         text.trim().parse::<Identity>().ok().map(Self::of)
     }
 
+    pub fn is_encrypted(&self) -> bool {
+        self.identity.is_some()
+    }
+
     /// Returns the identity as text; `None` if the remote is not encrypted.
     pub fn recovery_key(&self) -> Option<String> {
         self.identity.as_ref().map(|identity| identity.to_string().expose_secret().to_owned())

@@ -111,7 +111,8 @@ impl Session {
             self.announce(&store, new, monitor)?;
         }
         let destination = self.address.clone();
-        let backup = LastBackup::of("remote", destination, workspace.timestamp(), &chosen);
+        let mut backup = LastBackup::of("remote", destination, workspace.timestamp(), &chosen);
+        backup.encrypted = self.key.is_encrypted();
         let mut report = Report::of(backup, &chosen, judged, &update, |id| had.contains(&id));
         (report.created, report.copied) = (current.is_empty(), Some(copied));
         report.findings.extend(last_backups::note(workspace, &store, &report.backup));

@@ -8,7 +8,7 @@ use crate::engine::receive::{Outcome, ReceivedTimeline};
 use crate::engine::safety_snapshots::SafetySnapshots;
 use crate::exit;
 use crate::json_output::{CopyLine, Counts, Line, counts};
-use crate::rules::{Finding, Level, lost_attachments};
+use crate::rules::{Code, Finding, Level, lost_attachments};
 use crate::verbs::backup::file;
 use crate::verbs::import::chat_backups::{self, ChatBackupOutcome};
 use crate::verbs::import::stvc_backup;
@@ -364,6 +364,7 @@ impl Answer for sync::Report {
 
     fn is_partial(&self) -> bool {
         let open = left(self) + self.left_there + self.failed + conflicts(self);
-        open + lost_attachments(&self.findings) > 0
+        let is_divided = self.findings.iter().any(|found| found.code == Code::RemoteDivided);
+        open + lost_attachments(&self.findings) > 0 || is_divided
     }
 }
