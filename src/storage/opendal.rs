@@ -25,6 +25,8 @@ use super::{
 const CONNECTIONS: usize = 4;
 /// Length in bytes from which an object is not sent to a folder that may not exist.
 const LONG: usize = 64 << 10;
+/// Number of times that other requests may create a part of the same path first.
+const LOST_RACES: usize = 5;
 
 /// A WebDAV server or an S3 bucket.
 pub struct OpenDal {
@@ -265,6 +267,20 @@ impl OpenDal {
         Ok(found)
     }
 
+    /// Creates a folder of a WebDAV server, and the folders around it.
+    async fn create_folder(&self, folder: &str) -> opendal::Result<()> {
+        let path = format!("{folder}/");
+        // Apache forbids to create a folder that another request creates at the same time. Each
+        // attempt creates those that are still missing.
+        for _ in 0..LOST_RACES {
+            match self.operator.create_dir(&path).await {
+                Err(error) if matches!(Failure::find(&error), Some(Failure::Forbidden(_))) => {}
+                done => return done,
+            }
+        }
+        self.operator.create_dir(&path).await
+    }
+
     /// Writes an object. A WebDAV server refuses it as long as its folder does not exist.
     async fn put(&self, name: &str, bytes: &[u8]) -> opendal::Result<()> {
         let write = || self.operator.write(name, bytes.to_vec());
@@ -276,12 +292,12 @@ impl OpenDal {
         // The server may read all of a refused object, so a long one is sent to a known folder
         // only.
         if bytes.len() > LONG && !is_known {
-            self.operator.create_dir(&format!("{folder}/")).await?;
+            self.create_folder(folder).await?;
         }
         let missing = |error: &opendal::Error| Failure::find(error) == Some(Failure::NoFolder);
         match write().await {
             Err(error) if missing(&error) => {
-                self.operator.create_dir(&format!("{folder}/")).await?;
+                self.create_folder(folder).await?;
                 write().await?;
             }
             done => drop(done?),

@@ -1,5 +1,6 @@
 //! Servers that misbehave.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -376,6 +377,37 @@ fn failures_of_a_moment_are_retried() {
     let server = always("401 Unauthorized", "", "");
     assert!(server.webdav(options()).read("a", 9).is_err());
     assert_eq!(server.requests().len(), 1);
+}
+
+/// Apache answers 403 if another request creates the folder at the same time.
+#[test]
+fn folder_that_another_request_creates_at_the_same_time_is_used() {
+    let folders = Mutex::new(BTreeSet::from(["/".to_owned(), "/dav/".to_owned()]));
+    let server = Server::start(move |request, connection| {
+        let mut folders = folders.lock().unwrap();
+        let has = |path: &str| folders.contains(path);
+        let (parent, _) = request.path.trim_end_matches('/').rsplit_once('/').unwrap();
+        match request.method.as_str() {
+            "PROPFIND" if has(&request.path) => {
+                send(connection, "207 Multi-Status", "", &multistatus(&[&request.path]));
+            }
+            "MKCOL" if has(&format!("{parent}/")) => {
+                folders.insert(request.path.clone());
+                send(connection, "403 Forbidden", "", "");
+            }
+            "PUT" if has(&format!("{parent}/")) => send(connection, "201 Created", "", ""),
+            "PUT" => send(connection, "409 Conflict", "", ""),
+            _ => send(connection, "404 Not Found", "", ""),
+        }
+    });
+    server.webdav(options()).write("packs/a/b", b"text").unwrap();
+    let forbidden = Server::start(|request, connection| match request.method.as_str() {
+        "PUT" => send(connection, "409 Conflict", "", ""),
+        "MKCOL" => send(connection, "403 Forbidden", "", ""),
+        _ => send(connection, "404 Not Found", "", ""),
+    });
+    let error = forbidden.webdav(options()).write("packs/a", b"text").unwrap_err();
+    assert!(matches!(error, Error::Forbidden { .. }), "{error:?}");
 }
 
 #[test]
