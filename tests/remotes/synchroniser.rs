@@ -295,6 +295,8 @@ fn machines_that_add_the_folder_before_it_is_copied_are_told_which_one_adds_it_a
     let machine = &mut machines[usize::from(told[1])];
     machine.stvc(&["remote", "remove", "remote"]).exits(0);
     add(machine);
+    // Now the other machine sees that this one uses its key.
+    sync(machine);
     sync_all(&mut machines, &mut synchroniser);
     assert_eq!(chats(&machines[0]), ["chats/Mira/a.jsonl", "chats/Mira/b.jsonl"]);
 }

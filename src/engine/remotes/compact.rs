@@ -18,7 +18,7 @@ use crate::engine::copies::about;
 use crate::engine::{self, Error};
 use crate::history::History;
 use crate::progress::Monitor;
-use crate::store::{ObjectId, Store};
+use crate::store::{Loss, ObjectId, Store};
 
 /// Maximum lengths, in bytes, of packs that are merged with each other.
 const TIERS: [u64; 2] = [256 << 10, 8 << 20];
@@ -78,7 +78,7 @@ impl Session {
         for old in &mut next.retired {
             old.time = 0;
         }
-        let live = self.reachable(store, new)?;
+        let live = self.reachable(store, new, monitor)?;
         let mut affected = Vec::new();
         for pack in next.packs.values().cloned().collect::<Vec<_>>() {
             let ids = match self.folder.objects_of(pack.name())? {
@@ -115,7 +115,7 @@ impl Session {
         if affected.is_empty() {
             return Ok(());
         }
-        let live = self.reachable(store, new)?;
+        let live = self.reachable(store, new, monitor)?;
         self.rewrite(store, next, new, (affected, &live), self.now, monitor)
     }
 
@@ -181,23 +181,23 @@ impl Session {
     }
 
     /// Returns all objects that the refs reach, as far as they can be read.
-    fn reachable(&mut self, store: &Store, new: &New) -> engine::Result<HashSet<ObjectId>> {
+    fn reachable(
+        &mut self,
+        store: &Store,
+        new: &New,
+        monitor: &mut dyn Monitor,
+    ) -> engine::Result<HashSet<ObjectId>> {
         let source = match self.temporary() {
             Some(temporary) => temporary.store()?,
             None => store.refreshed(),
         };
-        let mut history = History::default();
-        history.add(&source, new.refs.values().copied().map(SnapshotId))?;
-        let mut reached: HashSet<_> = history.iter().map(|snapshot| snapshot.id.0).collect();
-        for snapshot in history.iter() {
-            match objects_of(&source, [snapshot.tree], HashSet::new()).map_err(about(source.path()))
-            {
-                Ok(objects) => reached.extend(objects.into_iter().map(|(id, _)| id)),
-                Err(error) if crate::store::Loss::is_loss(&error) => {}
-                Err(error) => return Err(error),
-            }
+        let found = reachable_in(&source, new)?;
+        if found.is_complete {
+            return Ok(found.objects);
         }
-        Ok(reached)
+        // The remote keeps snapshots that this device has undone, or the local store is damaged.
+        self.download_all(store, monitor)?;
+        Ok(reachable_in(&self.temporary_or_new(store)?.store()?, new)?.objects)
     }
 
     /// Reads an own pack into the temporary store, and returns the ids of its objects; `None` if
@@ -218,4 +218,25 @@ impl Session {
             Err(error) => Err(error),
         }
     }
+}
+
+struct Reachable {
+    objects: HashSet<ObjectId>,
+    /// Whether all commits and trees could be read.
+    is_complete: bool,
+}
+
+fn reachable_in(source: &Store, new: &New) -> engine::Result<Reachable> {
+    let mut history = History::default();
+    history.add(source, new.refs.values().copied().map(SnapshotId))?;
+    let mut is_complete = history.broken.is_empty();
+    let mut objects: HashSet<_> = history.iter().map(|snapshot| snapshot.id.0).collect();
+    for snapshot in history.iter() {
+        match objects_of(source, [snapshot.tree], HashSet::new()).map_err(about(source.path())) {
+            Ok(found) => objects.extend(found.into_iter().map(|(id, _)| id)),
+            Err(error) if error.is_loss() => is_complete = false,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Reachable { objects, is_complete })
 }

@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::announcement::{Announcement, LONGEST_OBJECT, Unresolved, object_name, parse_name};
+use super::announcement::{
+    Announcement, LONGEST_OBJECT, Pack, Unresolved, object_name, parse_name,
+};
 use super::key::{RemoteKey, Result, damaged};
 use super::local_state::{LocalState, Role, StateFolder};
 use super::opened::{OpenedRemote, TemporaryStore};
@@ -398,12 +400,7 @@ impl Session {
             Some(temporary) => temporary,
             None => TemporaryStore::create(store, beside)?,
         };
-        let mut packs = BTreeMap::new();
-        for it in more.iter().copied().chain(self.heard.values()).chain(self.joined.values()) {
-            for pack in it.packs.values() {
-                packs.insert(pack.name().to_owned(), (it.device.id.clone(), pack.clone()));
-            }
-        }
+        let packs = self.packs(more);
         let new: Vec<_> = packs
             .values()
             .filter(|(_, pack)| {
@@ -427,10 +424,38 @@ impl Session {
         Ok(opened)
     }
 
+    /// Returns all packs of the remote by their names, with the ids of their devices.
+    fn packs(&self, more: &[&Announcement]) -> BTreeMap<String, (String, Pack)> {
+        let all = more.iter().copied().chain(self.heard.values()).chain(self.joined.values());
+        let mut packs = BTreeMap::new();
+        for it in all {
+            for pack in it.packs.values() {
+                packs.insert(pack.name().to_owned(), (it.device.id.clone(), pack.clone()));
+            }
+        }
+        packs
+    }
+
+    /// Reads all packs of the remote into the temporary store, also those that are known.
+    pub(super) fn download_all(
+        &mut self,
+        local: &Store,
+        monitor: &mut dyn Monitor,
+    ) -> engine::Result<()> {
+        self.temporary_or_new(local)?;
+        let packs = self.packs(&[]);
+        if let Some(mut temporary) = self.temporary.take() {
+            let done = self.download(&mut temporary, &packs.values().collect::<Vec<_>>(), monitor);
+            self.temporary = Some(temporary);
+            done?;
+        }
+        Ok(())
+    }
+
     fn download(
         &mut self,
         temporary: &mut TemporaryStore,
-        packs: &[&(String, super::announcement::Pack)],
+        packs: &[&(String, Pack)],
         monitor: &mut dyn Monitor,
     ) -> engine::Result<()> {
         let mut packs: Vec<_> = packs.to_vec();
