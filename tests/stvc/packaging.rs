@@ -180,7 +180,10 @@ fn program_can_be_installed() {
         return skip_on_this_machine("the machine that builds is another one");
     }
     let folder = tempfile::tempdir().unwrap();
+    // Reuses what is built, but does not replace the program that other tests run.
     let run = cargo()
+        .env("CARGO_BUILD_BUILD_DIR", target_dir())
+        .env("CARGO_TARGET_DIR", folder.path().join("target"))
         .args(["install", "--path", ".", "--locked", "--debug", "--root"])
         .arg(folder.path())
         .output();
