@@ -23,6 +23,7 @@ mod prose;
 mod proxy;
 mod reading;
 mod recap;
+mod remote_steps;
 mod remotes;
 mod report;
 mod run;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::library::Library;
 use crate::measure::{Cost, rotated_order, run, time_and_memory, wall};
 use crate::proxy::{Proxy, Traffic};
+use crate::remote_steps::{Quantity, Step};
 use crate::servers::{Rclone, free_port};
 use crate::sheet::{Measure, Sheet};
 use crate::tools::{self, Place, Stvc, Tool};
@@ -23,54 +24,6 @@ pub struct Remotes {
     pub saves: usize,
     /// Syncs with nothing new.
     pub repetitions: usize,
-}
-
-/// The steps of the life of a remote, in the order of the table.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Step {
-    Create,
-    First,
-    Save,
-    Nothing,
-    Join,
-    Restore,
-}
-
-impl Step {
-    const ALL: [Step; 6] =
-        [Step::Create, Step::First, Step::Save, Step::Nothing, Step::Join, Step::Restore];
-
-    pub fn label(self) -> &'static str {
-        match self {
-            Step::Create => "create the remote",
-            Step::First => "first backup",
-            Step::Save => "a save of one message",
-            Step::Nothing => "nothing new",
-            Step::Join => "new device: add the remote",
-            Step::Restore => "new device: restore",
-        }
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Quantity {
-    Requests,
-    Sent,
-    Received,
-    Time,
-    Memory,
-}
-
-impl Quantity {
-    pub fn label(self) -> &'static str {
-        match self {
-            Quantity::Requests => "requests",
-            Quantity::Sent => "sent",
-            Quantity::Received => "received",
-            Quantity::Time => "time",
-            Quantity::Memory => "memory",
-        }
-    }
 }
 
 /// The columns of stvc.

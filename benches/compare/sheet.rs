@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::grid::Grid;
-use crate::remotes::{Quantity, Step};
+use crate::remote_steps::{Quantity, Step};
 use crate::value::Value;
 
 /// Measures in the order of the table.

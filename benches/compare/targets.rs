@@ -1,7 +1,8 @@
 //! The targets of stvc relative to its peers.
 
 use crate::grid::Grid;
-use crate::remotes::{Quantity, STVC, Step};
+use crate::remote_steps::{Quantity, Step};
+use crate::remotes::STVC;
 use crate::sheet::{Measure, Sheet};
 use crate::value::Value;
 
