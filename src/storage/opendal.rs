@@ -270,7 +270,7 @@ impl OpenDal {
     /// Creates a folder of a WebDAV server, and the folders around it.
     async fn create_folder(&self, folder: &str) -> opendal::Result<()> {
         let path = format!("{folder}/");
-        // Apache forbids to create a folder that another request creates at the same time. Each
+        // Apache answers 403 if another request creates one of these folders at the same time. Each
         // attempt creates those that are still missing.
         for _ in 0..LOST_RACES {
             match self.operator.create_dir(&path).await {
