@@ -469,3 +469,11 @@ fn devices_converge_through_unreliable_storage() {
     let seeds: Vec<_> = failed.iter().map(|(seed, _)| seed).collect();
     panic!("seeds {seeds:?} fail; seed {seed}: {why}\nshrunk: {again}\n{}", lines.join("\n"));
 }
+
+/// A device that had undone snapshots rewrote its packs without what the remote keeps of them.
+#[test]
+fn objects_that_the_remote_keeps_survive_an_erasure() {
+    for seed in [301, 621] {
+        assert_eq!(failure(seed, &steps(seed)), None, "seed {seed}");
+    }
+}
