@@ -124,12 +124,12 @@ impl Store {
     }
 
     fn take_over_mark(&self, other: &Store, made: &[PathBuf]) {
-        let (Ok(there), Ok(here)) = (PackedMark::read(other), PackedMark::read(self)) else {
-            return;
-        };
+        let mark = self.packed_mark();
+        let there = PackedMark::read(&other.packed_mark());
+        let (Ok(there), Ok(here)) = (there, PackedMark::read(&mark)) else { return };
         let copied: Vec<_> = made.iter().filter(|index| there.is_packed(index)).collect();
         if !copied.is_empty() {
-            let _ = here.with_copies(&there, &copied).write(self);
+            let _ = here.with_copies(&there, &copied).write(&mark);
         }
     }
 }

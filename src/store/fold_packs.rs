@@ -66,7 +66,7 @@ impl Store {
     pub(super) fn fold_packs(&self, _lock: &Lock, order: Order<'_>) -> Result<()> {
         self.fold_loose()?;
         let dir = self.pack_dir();
-        let mark = PackedMark::read(self)?;
+        let mark = PackedMark::read(&self.packed_mark())?;
         let mut writer = self.pack_writer();
         let mut copied = PackedEntries::new();
         let (mut gone, mut new) = (Vec::new(), Vec::new());
@@ -96,7 +96,7 @@ impl Store {
             return Err(error);
         }
         gone.retain(|old| *old != index);
-        mark.without(&gone).with_joined(&index, &packed.volumes).write(self)?;
+        mark.without(&gone).with_joined(&index, &packed.volumes).write(&self.packed_mark())?;
         forget_multi_pack_index(&dir)?;
         self.remove_packs(&gone)?;
         files::sync_dir(&dir)

@@ -137,7 +137,7 @@ impl Store {
         self.read_back(&made.indices, written.objects.into_iter(), monitor)?;
         let new = std::mem::take(&mut made.indices);
         if let Some(mark) = &written.mark {
-            mark.write(self)?;
+            mark.write(&self.packed_mark())?;
         }
         before_drop()?;
         forget_multi_pack_index(&dir)?;
@@ -172,7 +172,7 @@ impl Store {
         let bytes = packs.iter().map(|pack| pack.bytes).sum::<u64>()
             + loose.iter().map(|object| object.bytes).sum::<u64>();
         let wanted: HashSet<ObjectId> = objects.iter().map(|object| object.id).collect();
-        let mark = PackedMark::read(self)?;
+        let mark = PackedMark::read(&self.packed_mark())?;
         let unwanted = |id: &ObjectId| is_unwanted(id, &wanted, &mark);
         let mut spare: HashSet<ObjectId> = HashSet::new();
         let mut gone: HashSet<ObjectId> = HashSet::new();

@@ -63,6 +63,7 @@ pub mod trailer;
 pub mod tree;
 mod url;
 pub(crate) mod verify;
+mod volume;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

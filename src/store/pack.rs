@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use gix::odb::pack::data::entry::Header;
 use gix::odb::pack::data::{Version, header};
@@ -19,8 +19,12 @@ use super::limits::longest;
 use super::object::hash;
 use super::pack_folder::{TEMP_PREFIX, give_name};
 use super::pack_index::{self, IndexEntry};
-use super::similar_blobs::{EncodedBlob, NewBlob, compress_together, parts, worth_a_thread};
+use super::packed_mark::PackedMark;
+use super::similar_blobs::{
+    BlobBase, EncodedPart, NewBlob, ShortBlobs, compress_together, parts, worth_a_thread,
+};
 use super::tree::{self, TreeEntry};
+use super::volume::EncodedVolume;
 use super::{Error, Kind, ObjectId, Reader, Result, Store};
 use crate::durable::{self, Temp};
 use crate::parallel::{both, in_parts, in_turn};
@@ -43,6 +47,9 @@ pub struct PackWriter {
     /// be read.
     distrust: bool,
     compressor: Compressor,
+    /// Path of the packed mark, which lists volumes.
+    mark: PathBuf,
+    volumes: Vec<ObjectId>,
     /// Whether writing an object failed, so that the pack does not match `entries`.
     broken: bool,
 }
@@ -60,6 +67,8 @@ impl Store {
             added: HashSet::new(),
             distrust: self.is_marked_damaged(),
             compressor: Compressor::new(Effort::Quick),
+            mark: self.packed_mark(),
+            volumes: Vec::new(),
             broken: false,
         }
     }
@@ -104,8 +113,9 @@ impl PackWriter {
                 new.push((*id, *blob));
             }
         }
+        let short = ShortBlobs::of(&new);
         let parts: Vec<_> = parts(&new).collect();
-        let compress = |part: &&[_]| compress_together(part);
+        let compress = |part: &&[_]| compress_together(part, short);
         let written = self.entries.len();
         let added = in_turn(&parts, compress, |part, ready| self.append_together(part, &ready?));
         if let Err(error) = added {
@@ -120,20 +130,40 @@ impl PackWriter {
         Ok(ids)
     }
 
-    fn append_together(&mut self, blobs: &[NewBlob<'_>], ready: &[EncodedBlob]) -> Result<()> {
+    /// Appends the blobs of a part in their order, and each volume before its first member.
+    fn append_together(&mut self, blobs: &[NewBlob<'_>], part: &EncodedPart) -> Result<()> {
         let mut offsets = Vec::with_capacity(blobs.len());
-        for ((id, blob), EncodedBlob { base, size, compressed }) in blobs.iter().zip(ready) {
+        let mut volumes: Vec<Option<u64>> = vec![None; part.volumes.len()];
+        for ((id, blob), ready) in blobs.iter().zip(&part.blobs) {
+            let base = match ready.base {
+                None => None,
+                Some(BlobBase::Blob(number)) => Some(offsets[number]),
+                Some(BlobBase::Volume(number)) => match volumes[number] {
+                    Some(offset) => Some(offset),
+                    None => {
+                        Some(*volumes[number].insert(self.append_volume(&part.volumes[number])?))
+                    }
+                },
+            };
             let at = self.next_offset();
             offsets.push(at);
             match base {
                 Some(base) => {
-                    let header = Header::OfsDelta { base_distance: at - offsets[*base] };
-                    self.append_entry(*id, header, *size, compressed)?;
+                    let header = Header::OfsDelta { base_distance: at - base };
+                    self.append_entry(*id, header, ready.size, &ready.compressed)?;
                 }
-                None => self.append(*id, Kind::Blob, blob.len(), compressed)?,
+                None => self.append(*id, Kind::Blob, blob.len(), &ready.compressed)?,
             }
         }
         Ok(())
+    }
+
+    /// Appends a volume and returns its offset.
+    pub(super) fn append_volume(&mut self, volume: &EncodedVolume) -> Result<u64> {
+        let offset = self.next_offset();
+        self.append_entry(volume.id, whole(Kind::Blob), volume.size, &volume.compressed)?;
+        self.volumes.push(volume.id);
+        Ok(offset)
     }
 
     /// Whether writing an object failed, so that no object can be added and the pack cannot be
@@ -181,14 +211,21 @@ impl PackWriter {
         let index = pack_index::encode(&mut self.entries, checksum);
         let index_name = name.with_extension("idx");
         let write_index = || {
-            let mut temp = Temp::within(&self.dir, TEMP_PREFIX)?;
-            temp.write_all(&index)?;
-            give_name(temp, &index_name)
+            let write_temp = || {
+                let mut temp = Temp::within(&self.dir, TEMP_PREFIX)?;
+                temp.write_all(&index)?;
+                Ok(temp)
+            };
+            let temp = write_temp().map_err(Error::io(&index_name))?;
+            // Volumes are listed before readers see them, because a volume that is not listed
+            // counts as unreachable.
+            list_volumes(&self.mark, &index_name, &self.volumes)?;
+            give_name(temp, &index_name).map_err(Error::io(&index_name))
         };
         if let Err(error) = write_index() {
             // A pack without an index is useless, and the disk may be full.
             durable::remove_own(&name);
-            return Err(Error::Io { path: index_name, source: error });
+            return Err(error);
         }
         durable::sync_dir(&self.dir).map_err(failed)?;
         Ok(Some(index_name))
@@ -267,6 +304,13 @@ impl PackWriter {
         let source = io::Error::other("an earlier object could not be written to the pack");
         Error::Io { path: self.dir.clone(), source }
     }
+}
+
+fn list_volumes(mark: &Path, index: &Path, volumes: &[ObjectId]) -> Result<()> {
+    if volumes.is_empty() {
+        return Ok(());
+    }
+    PackedMark::read(mark)?.with_joined(index, volumes).write(mark)
 }
 
 pub(super) fn whole(kind: Kind) -> Header {

@@ -10,7 +10,7 @@ use super::{ObjectId, Result, Store, files};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct PackedMark {
     pub best: Option<String>,
-    /// Names of the packs that were folded or copied since the last `gc`.
+    /// Names of the packs since the last `gc` that were folded, copied, or have volumes.
     joined: BTreeSet<String>,
     pub volumes: HashSet<ObjectId>,
 }
@@ -19,16 +19,23 @@ const FILE: &str = "packed";
 /// First line of the file if no pack of `gc` exists.
 const NONE: &str = "-";
 
+impl Store {
+    /// Returns the path of the packed mark.
+    pub(super) fn packed_mark(&self) -> PathBuf {
+        self.private(FILE)
+    }
+}
+
 impl PackedMark {
     /// Reads the mark. It is empty if the file is missing; damaged lines name packs that do not
     /// exist.
-    pub(super) fn read(store: &Store) -> Result<Self> {
-        let mark = files::read(&store.private(FILE))?.unwrap_or_default();
+    pub(super) fn read(path: &Path) -> Result<Self> {
+        let mark = files::read(path)?.unwrap_or_default();
         Ok(Self::decode(&String::from_utf8_lossy(&mark)))
     }
 
-    pub(super) fn write(&self, store: &Store) -> Result<()> {
-        files::replace(&store.private(FILE), self.encode().as_bytes())
+    pub(super) fn write(&self, path: &Path) -> Result<()> {
+        files::replace(path, self.encode().as_bytes())
     }
 
     pub(super) fn after_gc(index: &Path, volumes: &[ObjectId]) -> Self {

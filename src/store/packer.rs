@@ -4,11 +4,7 @@
 //! neighbouring slots contain similar things. So a few attempts find a good base, where git, which
 //! knows only file names, needs hundreds.
 //!
-//! Short messages have little in common that a delta could copy. Compressed separately, they take
-//! one and a half times the space of the chat compressed in one piece. So neighbouring messages are
-//! joined into a *volume*: an additional blob that no other object names. Each message becomes a
-//! delta that copies its range of the volume. Git reads such a pack like any other. If git repacks
-//! the store, it drops the volumes and finds its own deltas.
+//! Short objects without a good base are joined into volumes (see `volume`).
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -16,8 +12,8 @@ use std::sync::mpsc::SyncSender;
 
 use super::compressor::{Compressor, Effort};
 use super::delta::{self, Index};
-use super::object::hash;
 use super::pack_entries::PackedEntries;
+use super::volume::{EncodedVolume, Volume};
 use super::{Error, Kind, ObjectId, Readers, Result};
 
 #[derive(Clone, Copy, Debug)]
@@ -38,12 +34,6 @@ const WINDOW_BYTES: usize = 32 << 20;
 /// Maximum length, in bytes, of an object that is stored as a delta or used as a base.
 const LARGE: usize = 16 << 20;
 
-/// Maximum length, in bytes, of an object that is joined into a volume. Longer objects are stored
-/// as deltas of similar objects, or completely.
-const MEMBER: usize = 16 << 10;
-/// Length in bytes at which a volume is complete. Volumes are short, because reading a message
-/// inflates its entire volume.
-const VOLUME: usize = 256 << 10;
 /// Approximate number of additional bytes for each object in a volume.
 const MEMBER_BYTES: usize = 22;
 
@@ -57,7 +47,7 @@ pub(super) enum BaseOf {
 
 pub(super) enum PackRecord {
     Object { number: usize, base: Option<BaseOf>, size: usize, compressed: Vec<u8> },
-    Volume { part: usize, number: usize, id: ObjectId, size: usize, compressed: Vec<u8> },
+    Volume { part: usize, number: usize, volume: EncodedVolume },
 }
 
 /// Result of packing a part. The error is `None` if another part failed, so that the result is not
@@ -81,18 +71,16 @@ pub(super) struct Packer<'a> {
     effort: Effort,
     compressor: Compressor,
     volume: Volume,
-}
-
-struct Volume {
-    number: usize,
-    data: Vec<u8>,
-    waiting: Vec<QueuedRecord>,
-    members: usize,
+    /// Number of complete volumes.
+    volumes: usize,
+    /// Compression ratio of the last complete volume.
     ratio: f32,
+    /// Records that follow the open volume.
+    waiting: Vec<QueuedRecord>,
 }
 
 enum QueuedRecord {
-    Member { number: usize, stretch: Range<usize> },
+    Member { number: usize, range: Range<usize> },
     Other(PackRecord),
 }
 
@@ -103,10 +91,18 @@ impl<'a> Packer<'a> {
         packed: &'a PackedEntries,
         effort: Effort,
     ) -> Self {
-        let volume =
-            Volume { number: 0, data: Vec::new(), waiting: Vec::new(), members: 0, ratio: 0.25 };
-        let compressor = Compressor::new(effort);
-        Self { part, out, packed, window: VecDeque::new(), effort, compressor, volume }
+        Self {
+            part,
+            out,
+            packed,
+            window: VecDeque::new(),
+            effort,
+            compressor: Compressor::new(effort),
+            volume: Volume::default(),
+            volumes: 0,
+            ratio: 0.25,
+            waiting: Vec::new(),
+        }
     }
 
     pub(super) fn pack_part(
@@ -121,7 +117,7 @@ impl<'a> Packer<'a> {
             let mut data = Vec::new();
             reader.read(object.id, object.kind, &mut data)?;
             self.pack(number, object, data)?;
-            if self.volume.data.len() >= VOLUME {
+            if self.volume.is_complete() {
                 self.close_volume()?;
             }
         }
@@ -138,9 +134,8 @@ impl<'a> Packer<'a> {
             Some((delta, base)) => Some((self.compressor.compress(&delta)?, delta.len(), base)),
             None => None,
         };
-        let in_volume = (data.len() as f32 * self.volume.ratio) as usize + MEMBER_BYTES;
-        // An empty object would become a delta of less than four bytes, which git does not accept.
-        let short = object.kind == Kind::Blob && data.len() <= MEMBER && !data.is_empty();
+        let in_volume = (data.len() as f32 * self.ratio) as usize + MEMBER_BYTES;
+        let short = object.kind == Kind::Blob && Volume::takes(&data);
         let depth = match delta {
             Some((compressed, size, base)) if !short || compressed.len() < in_volume => {
                 let depth = self.window[base].depth + 1;
@@ -148,14 +143,8 @@ impl<'a> Packer<'a> {
                 self.write_delta(number, &data, base, size, compressed, depth)?
             }
             _ if short => {
-                let begin = self.volume.data.len();
-                self.volume.data.extend_from_slice(&data);
-                let stretch = begin..self.volume.data.len();
-                // A line feed separates the objects, so that the end of one and the beginning of
-                // the next do not form a word.
-                self.volume.data.push(b'\n');
-                self.volume.members += 1;
-                self.volume.waiting.push(QueuedRecord::Member { number, stretch });
+                let range = self.volume.add(&data);
+                self.waiting.push(QueuedRecord::Member { number, range });
                 1
             }
             _ => {
@@ -210,8 +199,8 @@ impl<'a> Packer<'a> {
     /// Sends a record, or queues it while a volume is open. Queued records are sent after the
     /// volume, in their original order.
     fn write(&mut self, ready: PackRecord) -> Packing<()> {
-        if self.volume.members > 0 {
-            self.volume.waiting.push(QueuedRecord::Other(ready));
+        if !self.volume.is_empty() {
+            self.waiting.push(QueuedRecord::Other(ready));
             return Ok(());
         }
         self.send(ready)
@@ -222,31 +211,28 @@ impl<'a> Packer<'a> {
     }
 
     fn close_volume(&mut self) -> Packing<()> {
-        let data = std::mem::take(&mut self.volume.data);
-        let waiting = std::mem::take(&mut self.volume.waiting);
-        let members = std::mem::take(&mut self.volume.members);
-        let number = self.volume.number;
+        let volume = std::mem::take(&mut self.volume);
+        let waiting = std::mem::take(&mut self.waiting);
+        let number = self.volumes;
         let mut ready = Vec::with_capacity(waiting.len() + 1);
-        if members > 1 {
-            self.volume.number += 1;
-            let compressed = self.compressor.compress(&data)?;
-            self.volume.ratio = compressed.len() as f32 / data.len() as f32;
-            let (part, id, size) = (self.part, hash(Kind::Blob, &data)?, data.len());
-            ready.push(PackRecord::Volume { part, number, id, size, compressed });
+        if volume.joins_objects() {
+            self.volumes += 1;
+            let volume = volume.encode(&mut self.compressor)?;
+            self.ratio = volume.compressed.len() as f32 / volume.size as f32;
+            ready.push(PackRecord::Volume { part: self.part, number, volume });
         }
         for waiting in waiting {
             ready.push(match waiting {
                 QueuedRecord::Other(other) => other,
-                QueuedRecord::Member { number: object, stretch } if members > 1 => {
-                    let delta = delta::copy_of(data.len(), stretch);
+                QueuedRecord::Member { number: object, range } if volume.joins_objects() => {
+                    let delta = volume.delta(range);
                     let compressed = self.compressor.compress(&delta)?;
                     let base = Some(BaseOf::Volume(self.part, number));
                     PackRecord::Object { number: object, base, size: delta.len(), compressed }
                 }
-                // A single object does not need a volume.
-                QueuedRecord::Member { number: object, stretch } => {
-                    let (compressed, size) =
-                        (self.compressor.compress(&data[stretch.clone()])?, stretch.len());
+                QueuedRecord::Member { number: object, range } => {
+                    let data = volume.member(range);
+                    let (size, compressed) = (data.len(), self.compressor.compress(data)?);
                     PackRecord::Object { number: object, base: None, size, compressed }
                 }
             });
@@ -332,7 +318,7 @@ mod tests {
         let store = Store::create(&folder.path().join("store")).unwrap();
         let mut pack = store.pack_writer();
         // Each blob is too long for a volume, so it is sent as soon as it is packed.
-        let blob = |n: usize| vec![n as u8; MEMBER + 1 + n];
+        let blob = |n: usize| vec![n as u8; (16 << 10) + 1 + n];
         let ids: Vec<_> = (0..50).map(|n| pack.add(Kind::Blob, &blob(n)).unwrap()).collect();
         pack.finish().unwrap();
         let placed = ids.iter().enumerate();

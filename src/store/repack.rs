@@ -12,7 +12,7 @@ use super::compressor::Effort;
 use super::pack::{PackWriter, whole};
 use super::pack_entries::PackedEntries;
 use super::packer::{BaseOf, PackRecord, PackSlot, Packer};
-use super::{Error, Kind, ObjectId, Readers, Result, Store};
+use super::{Error, ObjectId, Readers, Result, Store};
 use crate::parallel::{cores, in_parts};
 use crate::progress::Monitor;
 
@@ -96,10 +96,10 @@ impl Store {
                         writer.append_entry(objects[number].id, header, size, &compressed)?;
                         monitor.advance(1);
                     }
-                    PackRecord::Volume { part, number, id, size, compressed } => {
+                    PackRecord::Volume { part, number, volume } => {
                         volumes.insert((part, number), offset);
-                        packed.volumes.push(id);
-                        writer.append_entry(id, whole(Kind::Blob), size, &compressed)?;
+                        packed.volumes.push(volume.id);
+                        writer.append_volume(&volume)?;
                     }
                 }
             }

@@ -301,6 +301,38 @@ fn erase_leaves_no_text_in_a_store_that_gc_packed() {
     assert_valid(&sandbox);
 }
 
+/// The messages of new chats are joined into volumes, also messages of different chats.
+#[test]
+fn erase_leaves_no_text_in_a_volume_that_another_chat_shares() {
+    let sandbox = library();
+    let line = |who: &str, words: &str, n: usize| {
+        format!(
+            "{{\"name\":\"{who}\",\"mes\":\"{words}, number {n}, {}\"}}",
+            "and so on, ".repeat(40)
+        )
+    };
+    for n in 0..150 {
+        sandbox.append(SECRET, &line("Mira", WORDS, n));
+        sandbox.append("chats/Mira/Harbour.jsonl", &line("V", "a word for everybody", n));
+    }
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let mark = fs::read_to_string(sandbox.store().join("stvc/packed")).unwrap();
+    assert!(mark.lines().any(|line| line.len() == 40), "no volume is listed in {mark:?}");
+    assert_valid(&sandbox);
+    fsck(&sandbox);
+    let harbour = sandbox.read("chats/Mira/Harbour.jsonl");
+    for path in [SECRET, "worlds/Private.json"] {
+        fs::remove_file(sandbox.path(path)).unwrap();
+    }
+    sandbox.stvc(&["erase", "Secret garden", "--yes"]).exits(0);
+    assert!(!everything(&sandbox).contains(WORDS));
+    assert_valid(&sandbox);
+    fsck(&sandbox);
+    fs::remove_file(sandbox.path("chats/Mira/Harbour.jsonl")).unwrap();
+    sandbox.stvc(&["restore", "Harbour"]).exits(0);
+    assert_eq!(sandbox.read("chats/Mira/Harbour.jsonl"), harbour);
+}
+
 /// Erases the secret chat. Returns the reported files that contain its text, and whether each was
 /// removed.
 fn traces(sandbox: &Sandbox, options: &[&str]) -> Vec<(String, String, bool)> {
