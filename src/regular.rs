@@ -6,6 +6,10 @@ use std::io::{self, Read};
 use std::path::Path;
 
 pub fn open(path: &Path) -> io::Result<File> {
+    open_with_length(path).map(|(file, _)| file)
+}
+
+fn open_with_length(path: &Path) -> io::Result<(File, u64)> {
     // The kind is checked before opening, because some devices react to being opened.
     must_be_file(fs::metadata(path)?.file_type())?;
     let mut options = OpenOptions::new();
@@ -17,20 +21,28 @@ pub fn open(path: &Path) -> io::Result<File> {
         rustix::fs::OFlags::NONBLOCK.bits().cast_signed(),
     );
     let file = options.open(path)?;
-    must_be_file(file.metadata()?.file_type())?;
-    Ok(file)
+    let found = file.metadata()?;
+    must_be_file(found.file_type())?;
+    Ok((file, found.len()))
 }
 
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
-    read_all(open(path)?)
+    let (file, length) = open_with_length(path)?;
+    read_of_length(file, length)
 }
 
 /// Reads a file to its end. Fails if its length exceeds the available memory.
-pub fn read_all(mut file: File) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+pub fn read_all(file: File) -> io::Result<Vec<u8>> {
     let length = file.metadata().map_or(0, |found| found.len());
+    read_of_length(file, length)
+}
+
+/// Reads a file whose length is known to its end, even if the length has changed.
+pub fn read_of_length(file: File, length: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
     bytes.try_reserve_exact(usize::try_from(length).unwrap_or(0))?;
-    file.read_to_end(&mut bytes)?;
+    // `take`, because `File` would ask the system for the length and the position again.
+    file.take(u64::MAX).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

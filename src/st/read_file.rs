@@ -2,12 +2,13 @@
 //! the kernel, and all cores read in parallel, because each first access to a page waits.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::ops::{Deref, Range};
 
 use memmap2::MmapMut;
 
 use crate::parallel::{cores, each};
+use crate::regular;
 
 /// Minimum size of files that are read into large pages, in bytes. Smaller files are read into
 /// ordinary memory.
@@ -83,16 +84,14 @@ impl std::fmt::Debug for FileBytes {
 
 /// Reads a file. All parts are read through one handle, so that a concurrent save by rename cannot
 /// mix two versions.
-pub(super) fn read_file(mut file: File) -> io::Result<FileBytes> {
+pub(super) fn read_file(file: File) -> io::Result<FileBytes> {
     let length = file.metadata()?.len();
     if length > MAX_FILE_BYTES {
         let why = "it is larger than 512 MiB, which SillyTavern cannot read either";
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
     }
     if length < LONG {
-        let mut bytes = Vec::with_capacity(length as usize);
-        file.read_to_end(&mut bytes)?;
-        return Ok(bytes.into());
+        return Ok(regular::read_of_length(file, length)?.into());
     }
     let length = usize::try_from(length).map_err(|_| io::ErrorKind::FileTooLarge)?;
     let (mut pages, range) = large_pages(length)?;
