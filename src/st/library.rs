@@ -151,17 +151,25 @@ impl Library {
                 (Ok(true), None) => scan.unreadable.push((at, NOT_UNICODE.to_owned())),
                 (Ok(true), Some(folder)) => {
                     let named = |chat: &str| TimelineName::solo(folder, chat);
-                    let files = (&*at, CHAT_ENDING);
-                    let found = self.files(Category::Chat, files, named, &mut scan.unreadable);
+                    let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+                    // Only the target of a link must be checked.
+                    let entries = if is_link {
+                        self.list(&at, &mut scan.unreadable)
+                    } else {
+                        entries(list_folder(&entry.path()), &at, &mut scan.unreadable)
+                    };
+                    let files = (&*at, CHAT_ENDING, entries);
+                    let found = files_of(Category::Chat, files, named, &mut scan.unreadable);
                     scan.chats.extend(found);
                 }
             }
         }
         for category in [Category::GroupChat, Category::Lorebook, Category::Card, Category::Persona]
         {
-            let Some(at) = category.files() else { continue };
+            let Some((at, ending)) = category.files() else { continue };
             let named = |stem: &str| TimelineName::of(category, stem);
-            let found = self.files(category, at, named, &mut scan.unreadable);
+            let files = (at, ending, self.list(at, &mut scan.unreadable));
+            let found = files_of(category, files, named, &mut scan.unreadable);
             let list = if category.is_chat() { &mut scan.chats } else { &mut scan.others };
             list.extend(found);
         }
@@ -172,46 +180,6 @@ impl Library {
         }
         scan.others.sort_unstable();
         Ok(scan)
-    }
-
-    /// Returns the timelines whose files are in the folder `at` and have the ending. `name` creates
-    /// a timeline's name. Unreadable files with this ending are recorded.
-    fn files(
-        &self,
-        category: Category,
-        (at, ending): (&str, &str),
-        name: impl Fn(&str) -> Result<TimelineName>,
-        unreadable: &mut Vec<(String, String)>,
-    ) -> Vec<TimelineName> {
-        let mut found = Vec::new();
-        for entry in self.list(at, unreadable) {
-            let file = entry.file_name();
-            // The lossy copy serves to check the ending even if the name is not valid Unicode.
-            let shown = file.to_string_lossy();
-            let is_hidden = category == Category::Persona && shown.starts_with('.');
-            if !shown.ends_with(ending) || is_temporary(&shown) || is_hidden {
-                continue;
-            }
-            let stem = file.to_str().and_then(|file| file.strip_suffix(ending));
-            let why = match (is_file(&entry), stem.map(&name)) {
-                // A folder with the name of a chat file does not prove that the chat was deleted.
-                (Ok(false), _) => {
-                    let kind = fs::metadata(entry.path()).map(|found| found.file_type());
-                    kind.and_then(regular::must_be_file).err().map(|why| why.to_string())
-                }
-                // SillyTavern does not create a file whose name is only the ending.
-                _ if shown == ending && !category.is_chat() => None,
-                (Err(error), _) => Some(error.to_string()),
-                (_, None) => Some(NOT_UNICODE.to_owned()),
-                (_, Some(Err(error))) => Some(error.to_string()),
-                (_, Some(Ok(name))) => {
-                    found.push(name);
-                    None
-                }
-            };
-            unreadable.extend(why.map(|why| (format!("{at}/{shown}"), why)));
-        }
-        found
     }
 
     /// Returns the names of the lorebook files without ending, sorted.
@@ -289,9 +257,52 @@ impl Library {
             }
             _ => list_folder(&self.root.join(at)),
         };
-        unreadable.extend(listing.unreadable.map(|error| (at.to_owned(), error.to_string())));
-        listing.entries
+        entries(listing, at, unreadable)
     }
+}
+
+fn entries(listing: Listing, at: &str, unreadable: &mut Vec<(String, String)>) -> Vec<DirEntry> {
+    unreadable.extend(listing.unreadable.map(|error| (at.to_owned(), error.to_string())));
+    listing.entries
+}
+
+/// Returns the timelines whose files have the ending, of the entries of the folder `at`. `name`
+/// creates a timeline's name. Unreadable files with this ending are recorded.
+fn files_of(
+    category: Category,
+    (at, ending, entries): (&str, &str, Vec<DirEntry>),
+    name: impl Fn(&str) -> Result<TimelineName>,
+    unreadable: &mut Vec<(String, String)>,
+) -> Vec<TimelineName> {
+    let mut found = Vec::new();
+    for entry in entries {
+        let file = entry.file_name();
+        // The lossy copy serves to check the ending even if the name is not valid Unicode.
+        let shown = file.to_string_lossy();
+        let is_hidden = category == Category::Persona && shown.starts_with('.');
+        if !shown.ends_with(ending) || is_temporary(&shown) || is_hidden {
+            continue;
+        }
+        let stem = file.to_str().and_then(|file| file.strip_suffix(ending));
+        let why = match (is_file(&entry), stem.map(&name)) {
+            // A folder with the name of a chat file does not prove that the chat was deleted.
+            (Ok(false), _) => {
+                let kind = fs::metadata(entry.path()).map(|found| found.file_type());
+                kind.and_then(regular::must_be_file).err().map(|why| why.to_string())
+            }
+            // SillyTavern does not create a file whose name is only the ending.
+            _ if shown == ending && !category.is_chat() => None,
+            (Err(error), _) => Some(error.to_string()),
+            (_, None) => Some(NOT_UNICODE.to_owned()),
+            (_, Some(Err(error))) => Some(error.to_string()),
+            (_, Some(Ok(name))) => {
+                found.push(name);
+                None
+            }
+        };
+        unreadable.extend(why.map(|why| (format!("{at}/{shown}"), why)));
+    }
+    found
 }
 
 /// Returns whether a file is one of stvc's temporary files, `.stvc-<process>-<number>.`, and not a
