@@ -32,6 +32,8 @@ const MAX_MAPPED_BYTES: u64 = 16 << 20;
 pub(super) struct ObjectFiles {
     objects: PathBuf,
     listed: Mutex<Option<Arc<Listing>>>,
+    /// Another listing of this repository. The first listing shares its open packs.
+    other: Weak<Listing>,
     /// Number of bytes read since the packs were last closed.
     read: AtomicU64,
 }
@@ -55,14 +57,21 @@ pub(super) enum ObjectPlace<'p> {
 
 impl ObjectFiles {
     pub(super) fn at(objects: PathBuf) -> Self {
-        Self { objects, listed: Mutex::new(None), read: AtomicU64::new(0) }
+        Self { objects, listed: Mutex::new(None), other: Weak::new(), read: AtomicU64::new(0) }
+    }
+
+    /// Returns the object files of this repository, not listed yet.
+    pub(super) fn unlisted(&self) -> Self {
+        let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        let other = listed.as_ref().map(Arc::downgrade).unwrap_or_default();
+        Self { other, ..Self::at(self.objects.clone()) }
     }
 
     pub(super) fn listing(&self) -> Result<Arc<Listing>> {
         let known = self.listed.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match known {
             Some(listing) => Ok(listing),
-            None => self.list_again(None),
+            None => self.list_again(self.other.upgrade().as_ref()),
         }
     }
 

@@ -43,8 +43,7 @@ impl Reader {
     /// Returns a reader that lists the packs only once. For callers that expect most objects to be
     /// missing: another reader would list the packs again for each missing object.
     pub(super) fn with_fixed_packs(store: &Store) -> Self {
-        let files = ObjectFiles::at(store.objects_dir());
-        let reader = Self::over(Arc::new(files));
+        let reader = Self::over(Arc::new(store.objects.unlisted()));
         reader.known.borrow_mut().never_refresh = true;
         reader
     }
