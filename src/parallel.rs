@@ -61,7 +61,10 @@ pub fn each<J: Send, R: Send>(
     work: impl Fn(J) -> R + Sync,
 ) -> Vec<R> {
     let jobs = jobs.into_iter().enumerate();
-    let helpers = jobs.size_hint().1.map_or(cores(), |jobs| jobs.min(cores())).saturating_sub(1);
+    let helpers = match jobs.size_hint().1 {
+        Some(0 | 1) => 0,
+        most => most.map_or(cores(), |most| most.min(cores())) - 1,
+    };
     let queue = Mutex::new(jobs);
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
     let take_part = || {

@@ -152,7 +152,8 @@ fn tail(file: &mut File, window: u64) -> io::Result<(Vec<u8>, bool)> {
     let begin = file.seek(SeekFrom::End(0))?.saturating_sub(window);
     let mut tail = Vec::new();
     file.seek(SeekFrom::Start(begin))?;
-    file.read_to_end(&mut tail)?;
+    // `take`, because `File` would ask the system for the length and the position again.
+    file.take(u64::MAX).read_to_end(&mut tail)?;
     if begin > 0 {
         let cut = tail.iter().position(|byte| *byte == b'\n').map_or(tail.len(), |end| end + 1);
         tail.drain(..cut);
