@@ -17,8 +17,8 @@ use crate::durable;
 /// Maximum time to wait for another program (such as `git gc`) to release the lock on a ref.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Maximum number of refs with their own files. A single file is faster to write than
-/// `packed-refs`, but many files slow down every command.
-const MANY_REFS: usize = 32;
+/// `packed-refs`, but many files slow down every command: each takes eleven system calls.
+const MANY_REFS: usize = 8;
 /// Age above which a lock counts as abandoned: writing the 41 bytes of a ref takes less than a
 /// minute.
 const LEFT_BEHIND: Duration = Duration::from_secs(60);
