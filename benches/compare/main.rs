@@ -5,6 +5,10 @@
 //! [--markdown]`
 //!
 //! `--markdown` prints the tables for docs/performance.md and writes docs/performance.svg.
+//!
+//! `… -- --instructions [--record | --compare]` counts the instructions of stvc's commands instead:
+//! `--record` appends a line to the trends in docs/performance.md, `--compare` fails if a command got
+//! worse than the last line.
 
 #![allow(clippy::disallowed_methods, reason = "nobody else has the files of a benchmark open")]
 
@@ -14,6 +18,7 @@ mod chat;
 mod equipment;
 mod grid;
 mod growth;
+mod instructions;
 mod library;
 mod lorebook;
 mod machine;
@@ -34,6 +39,7 @@ mod sheet;
 mod targets;
 mod timelines;
 mod tools;
+mod trends;
 mod value;
 mod viewing;
 mod whole;
@@ -134,6 +140,9 @@ const QUICK: Scale = Scale {
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let has = |name: &str| arguments.iter().any(|argument| argument == name);
+    if has("--instructions") {
+        return trend(has("--record"), has("--compare"));
+    }
     let only = arguments.iter().position(|argument| argument == "--only");
     let letters = only.map_or(ALL, |at| match arguments.get(at + 1) {
         Some(letters) if letters.chars().all(|letter| ALL.contains(letter)) => letters,
@@ -144,13 +153,27 @@ fn main() {
     println!("{head}");
     let mut report = Report::default();
     for letter in letters.chars() {
-        let scratch = Scratch::new(letter);
+        let scratch = Scratch::new(&letter.to_string());
         measure(letter, &scratch.0, &scale, &mut report);
     }
     let format = if has("--markdown") { Format::Markdown } else { Format::Plain };
     report.print(format);
     if format == Format::Markdown {
         report.write_plot();
+    }
+}
+
+fn trend(is_recorded: bool, is_compared: bool) {
+    let scratch = Scratch::new("instructions");
+    let counts = instructions::measure(&scratch.0);
+    let worse = trends::compare(&counts);
+    if is_recorded {
+        trends::record(&counts);
+    }
+    if is_compared && !worse.is_empty() {
+        eprintln!("more than 10 % worse than the last recorded commit: {}", worse.join("; "));
+        eprintln!("If the change is worth it, add --record, which appends a line to the page.");
+        std::process::exit(1);
     }
 }
 
@@ -242,9 +265,9 @@ fn root() -> &'static Path {
 struct Scratch(PathBuf);
 
 impl Scratch {
-    fn new(letter: char) -> Self {
+    fn new(name: &str) -> Self {
         let program = std::env::current_exe().expect("find the benchmark's own program");
-        let dir = program.with_file_name(format!("compare-{letter}"));
+        let dir = program.with_file_name(format!("compare-{name}"));
         let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(&dir).expect("make a folder for the benchmark");
         Self(dir)

@@ -1,5 +1,6 @@
 //! Measures the time and memory of commands and the size of folders.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -136,22 +137,29 @@ const GNU_TIME: &str = "/usr/bin/time";
 
 fn peak_by_time(command: &Command) -> u64 {
     let report = std::env::temp_dir().join(format!("stvc-bench-{}", std::process::id()));
-    let mut timed = Command::new(GNU_TIME);
-    timed.args(["-f", "%M", "-o"]).arg(&report);
-    timed.arg(command.get_program()).args(command.get_args());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => timed.env(name, value),
-            None => timed.env_remove(name),
-        };
-    }
-    if let Some(dir) = command.get_current_dir() {
-        timed.current_dir(dir);
-    }
-    run(timed);
+    let report_path = report.to_str().expect("a path of ours");
+    run(wrapped(&[GNU_TIME, "-f", "%M", "-o", report_path], command));
     let text = fs::read_to_string(&report).expect("read what time says");
     let _ = fs::remove_file(&report);
     text.trim().parse::<u64>().expect("a number of kilobytes") * 1024
+}
+
+/// Copies a command, behind the words of another one that starts it.
+pub fn wrapped(wrapper: &[&str], command: &Command) -> Command {
+    let wrapper = wrapper.iter().map(OsStr::new);
+    let mut words = wrapper.chain([command.get_program()]).chain(command.get_args());
+    let mut wrapped = Command::new(words.next().expect("a program"));
+    wrapped.args(words);
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => wrapped.env(name, value),
+            None => wrapped.env_remove(name),
+        };
+    }
+    if let Some(dir) = command.get_current_dir() {
+        wrapped.current_dir(dir);
+    }
+    wrapped
 }
 
 /// Polls the high-water mark until the process ends; misses its last millisecond.

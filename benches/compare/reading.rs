@@ -10,7 +10,7 @@ use stvc::verbs::{gc, snapshot};
 use crate::chat::{Chat, lorebook_path};
 use crate::library::Library;
 use crate::lorebook::{self, Entry};
-use crate::measure::{memory, rounds, wall};
+use crate::measure::{memory, rounds, time, wall, wrapped};
 use crate::prose::Random;
 use crate::targets::{Row, Target};
 use crate::tools::{Place, Stvc, Tool, git_in};
@@ -89,8 +89,7 @@ pub fn measure(dir: &Path, history_size: &HistorySize, again: usize) -> Vec<Row>
     let mut rows = Vec::new();
     for (what, stvc, peer, git, target) in asked {
         let commands = [stvc, git];
-        let costs =
-            rounds(again, 2, |n| Some(crate::measure::time(vec![clone_command(&commands[n])])));
+        let costs = rounds(again, 2, |n| Some(time(vec![wrapped(&[], &commands[n])])));
         let value = |n: usize| wall(&costs[n]).unwrap_or(Value::Bytes(0));
         let (what, letter) = (what.to_owned(), 'g');
         rows.push(Row {
@@ -139,18 +138,6 @@ fn write(place: &Place, mut library: Library, history_size: &HistorySize) -> Str
         }
     }
     entries[ASKED].comment.clone()
-}
-
-fn clone_command(command: &Command) -> Command {
-    let mut again = Command::new(command.get_program());
-    again.args(command.get_args());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => again.env(name, value),
-            None => again.env_remove(name),
-        };
-    }
-    again
 }
 
 fn text_of(mut command: Command) -> String {
