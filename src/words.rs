@@ -66,6 +66,15 @@ pub fn more(all: usize, shown: usize) -> String {
     }
 }
 
+/// Returns a number of bytes in kB, MB or GB.
+pub fn format_size(bytes: u64) -> String {
+    match bytes {
+        0..1_000_000 => format!("{} kB", bytes.div_ceil(1000)),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
+        _ => format!("{:.1} GB", bytes as f64 / 1e9),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

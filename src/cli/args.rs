@@ -38,7 +38,7 @@ pub struct GlobalArgs {
 
     /// Run the command for all users, each with their own store
     ///
-    /// Supported by snapshot, watch, backup, check, doctor, extension and stats.
+    /// Supported by snapshot, watch, backup, check, config, doctor, extension and stats.
     #[arg(long, global = true, hide_short_help = true, help_heading = FOR_ALL, conflicts_with_all = ["user", "store"])]
     pub all_users: bool,
 

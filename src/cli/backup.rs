@@ -4,12 +4,11 @@ use std::path::Path;
 use clap::ValueHint;
 use clap_complete::engine::ArgValueCompleter;
 
-use super::args::Secret;
 use super::clock::{self, Clock};
 use super::complete::timelines;
 use super::error::{Error, Result};
 use super::output::{Output, bold, dim};
-use super::passphrase;
+use super::passphrase::SharedSecret;
 use super::wording::{clean, count, shell, size, snapshots_of};
 use stvc::copies::{
     BackupAge, CopyError, CopyPlace, Purpose, UpdatePermissions, last_backups, mirror, server,
@@ -68,12 +67,18 @@ const HELP: &str = "A snapshot of every changed chat is created first. A file th
     everything, also into an empty folder (--data), run \
     `stvc import DEST --restore`.";
 
-/// Runs the backup. With `--all-users`, `user` is the user's name, and each user has a separate
-/// destination.
+/// The parts of a backup that the command line of one user does not determine.
+#[derive(Clone, Copy)]
+pub struct Target<'a> {
+    /// The name of the user, with `--all-users`. Each user has a separate destination.
+    pub user: Option<&'a str>,
+    pub secret: &'a SharedSecret<'a>,
+}
+
+/// Runs the backup of one user.
 pub fn run(
     args: &Args,
-    user: Option<&str>,
-    secret: &Secret,
+    Target { user, secret }: Target<'_>,
     workspace: &Workspace,
     out: &mut Output,
 ) -> Result<u8> {
@@ -125,9 +130,9 @@ pub fn run(
     let options = Options {
         timelines: args.timelines.clone(),
         passphrase: if args.encrypt || encrypted {
-            Some(passphrase::for_writing(secret)?)
+            Some(secret.for_writing()?)
         } else {
-            passphrase::given(secret)?
+            secret.given()?
         },
         overwrite: args.overwrite,
     };

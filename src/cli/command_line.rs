@@ -147,6 +147,7 @@ impl Command {
                 | Command::Extension(_)
                 | Command::Backup(_)
                 | Command::Check(_)
+                | Command::Config(_)
                 | Command::Doctor(_)
                 | Command::Stats
         )

@@ -38,6 +38,8 @@ pub enum Error {
     BackupIsNoStore { path: PathBuf },
     #[error("the viewer can open with only one timeline, but {given} were named")]
     OneTimeline { given: usize },
+    #[error("cannot serve metrics at {address}: {source}")]
+    NoMetrics { address: std::net::SocketAddr, source: std::io::Error },
     #[error("cannot start the viewer's server: {source}")]
     NoServer { source: std::io::Error },
     #[error("the system clock is before 1970 or after 9999")]
@@ -48,6 +50,8 @@ pub enum Error {
     BadSourceDate { text: String },
     #[error("there is no command {name:?}")]
     NoSuchCommand { name: String },
+    #[error("an internal error occurred")]
+    Internal,
     #[error("cannot install a signal handler: {why}")]
     NoSignals { why: String },
 }
@@ -91,6 +95,8 @@ impl Error {
             Self::BadClock
             | Self::BadSourceDate { .. }
             | Self::NoPassphrase { .. }
+            | Self::Internal
+            | Self::NoMetrics { .. }
             | Self::NoServer { .. }
             | Self::NoSignals { .. } => exit::FAILED,
         }
@@ -131,7 +137,8 @@ impl Error {
             Self::BadSourceDate { .. } => {
                 unchanged("unset the variable, or set it to a number of seconds since 1970")
             }
-            Self::NoServer { .. } | Self::NoSignals { .. } => return None,
+            Self::NoMetrics { .. } => "choose a free port with `--metrics PORT`".into(),
+            Self::Internal | Self::NoServer { .. } | Self::NoSignals { .. } => return None,
         })
     }
 

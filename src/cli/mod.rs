@@ -1,5 +1,6 @@
 //! The command line: parses arguments and prints answers. The logic is in the library.
 
+mod all_users;
 mod args;
 mod backup;
 mod check;
@@ -61,15 +62,16 @@ use std::process::ExitCode;
 
 use clap_complete::CompleteEnv;
 
+use backup::Target;
 use command_line::{Command, CommandLine};
 use error::{Error, Result};
 use interrupt::Access;
-use output::{Output, bold};
+use output::Output;
+use passphrase::SharedSecret;
 use stvc::copies::{CopyPlace, LoginPrompt};
 pub use stvc::exit;
-use stvc::json_output::{Counts, Line, Summary};
+use stvc::watch::Users;
 use stvc::{Workspace, stores};
-use wording::clean;
 
 pub fn main() -> ExitCode {
     // If the shell requests completions, prints them and exits.
@@ -101,13 +103,18 @@ fn run(arguments: &[OsString]) -> u8 {
     wording::use_group_names(&workspace);
     let outcome = match (clock::problem(), args.global.all_users) {
         (Some(problem), _) => Err(problem),
-        (None, true) => for_all_users(&args, &workspace, &mut out),
+        (None, true) => {
+            let run = |workspace: &Workspace, out: &mut Output| {
+                print_configuration_problems(&args, workspace, out);
+                dispatch(&args, workspace, out)
+            };
+            all_users::run(&args, &workspace, &mut out, &run)
+        }
         (None, false) => {
             print_configuration_problems(&args, &workspace, &mut out);
             // Warns if the library has other users, because this command does not read their chats.
-            if args.command.is_for_users()
-                || matches!(args.command, Command::Status(_) | Command::Setup(_))
-            {
+            let is_for_users = args.command.is_for_users() && !is_config(&args.command);
+            if is_for_users || matches!(args.command, Command::Status(_) | Command::Setup(_)) {
                 out.findings(workspace.other_users().as_slice());
             }
             on_backup(&args, &workspace, &mut out)
@@ -121,42 +128,13 @@ fn run(arguments: &[OsString]) -> u8 {
 /// Warns about an invalid configuration. `config` reports it as an error instead, and `watch`
 /// checks the configuration itself.
 fn print_configuration_problems(args: &CommandLine, workspace: &Workspace, out: &mut Output) {
-    if !matches!(args.command, Command::Config(_) | Command::Watch(_)) {
+    if !is_config(&args.command) && !matches!(args.command, Command::Watch(_)) {
         out.findings(workspace.broken_settings().as_slice());
     }
 }
 
-/// Runs the command for each user. If it fails for one user, it still runs for the others.
-fn for_all_users(args: &CommandLine, workspace: &Workspace, out: &mut Output) -> Result<u8> {
-    let command = args.name;
-    if !args.command.is_for_users() {
-        return Err(Error::OneUser { command });
-    }
-    let users = workspace.of_all_users()?;
-    if let Command::Watch(args) = &args.command {
-        return watch::run(args, &users, out);
-    }
-    let mut codes = Vec::new();
-    for (user, workspace) in &users {
-        out.object(Line::User { user });
-        out.line(bold(clean(user)));
-        wording::use_group_names(workspace);
-        print_configuration_problems(args, workspace, out);
-        let outcome = match &args.command {
-            Command::Backup(backup) => {
-                backup::run(backup, Some(user), &args.global.secret, workspace, out)
-            }
-            _ => dispatch(args, workspace, out),
-        };
-        out.findings(&workspace.take_notices());
-        codes.push(outcome.unwrap_or_else(|problem| report_error::report(&problem, command, out)));
-        out.end_summary();
-    }
-    let failed = codes.iter().filter(|code| **code != exit::DONE).count();
-    let counts = Counts(vec![("users", users.len().into()), ("failed", failed.into())]);
-    out.end_with(Summary { command, ok: failed == 0, counts });
-    let first = codes.first().copied().unwrap_or(exit::DONE);
-    Ok(if codes.iter().all(|code| *code == first) { first } else { exit::PARTLY })
+fn is_config(command: &Command) -> bool {
+    matches!(command, Command::Config(_))
 }
 
 /// Runs the command. If the store is a backup file or a remote, it is unpacked into a temporary
@@ -209,7 +187,10 @@ fn dispatch(args: &CommandLine, workspace: &Workspace, out: &mut Output) -> Resu
         Command::Check(args) => check::run(args, secret, workspace, out),
         Command::Doctor(args) => doctor::run(args, workspace, out),
         Command::Tag(args) => tag::run(args, workspace, out),
-        Command::Backup(args) => backup::run(args, None, secret, workspace, out),
+        Command::Backup(args) => {
+            let target = Target { user: None, secret: &SharedSecret::new(secret) };
+            backup::run(args, target, workspace, out)
+        }
         Command::Import(args) => import::run(args, secret, workspace, out),
         Command::Sync(args) => sync::run(args, workspace, out),
         Command::Remote(args) => remote::run(args, secret, workspace, out),
@@ -219,7 +200,7 @@ fn dispatch(args: &CommandLine, workspace: &Workspace, out: &mut Output) -> Resu
         Command::Gc(args) => gc::run(args, workspace, out),
         Command::Undo(args) => undo::run(args, workspace, out),
         Command::Operations(args) => operations::run(args, workspace, out),
-        Command::Watch(args) => watch::run(args, &[(String::new(), workspace.clone())], out),
+        Command::Watch(args) => watch::run(args, workspace, Users::One(workspace.clone()), out),
         Command::View(args) => view::run(args, workspace, out),
         Command::Extension(args) => extension::run(args, workspace, out),
         Command::Config(args) => config::run(args, workspace, out),

@@ -90,6 +90,14 @@ pub struct Output {
     pager: Option<String>,
     /// Lines for standard error, which are printed after the pager has ended.
     errors: Vec<String>,
+    /// Output that another [`Output`] prints later; `None` if it is printed here.
+    captured: Option<Vec<Captured>>,
+}
+
+/// Output for another [`Output`].
+enum Captured {
+    Text(String),
+    ErrorLine(String),
 }
 
 /// The number of bytes that are collected before they are written.
@@ -113,6 +121,34 @@ impl Output {
             waiting: None,
             pager: None,
             errors: Vec::new(),
+            captured: None,
+        }
+    }
+
+    /// Returns an output with the same settings that only collects, for [`replay`](Self::replay).
+    pub fn captured(&self) -> Self {
+        Self {
+            json: self.json,
+            quiet: self.quiet,
+            verbose: self.verbose,
+            color: self.color,
+            clock: self.clock,
+            summary: None,
+            cut_off: None,
+            waiting: None,
+            pager: None,
+            errors: Vec::new(),
+            captured: Some(Vec::new()),
+        }
+    }
+
+    /// Prints the output that `other` has collected.
+    pub fn replay(&mut self, other: Self) {
+        for piece in other.captured.into_iter().flatten() {
+            match piece {
+                Captured::Text(text) => self.put(&text),
+                Captured::ErrorLine(text) => self.error_line(&text),
+            }
         }
     }
 
@@ -268,6 +304,9 @@ impl Output {
 
     pub fn error_line(&mut self, text: &str) {
         let text = on_screen(text);
+        if let Some(captured) = &mut self.captured {
+            return captured.push(Captured::ErrorLine(text.into_owned()));
+        }
         if self.pager.is_some() {
             return self.errors.push(text.into_owned());
         }
@@ -312,7 +351,8 @@ impl Output {
     }
 
     pub fn progress(&self) -> Bar {
-        Bar::visible_if(!self.json && !self.quiet && io::stderr().is_terminal())
+        let is_hidden = self.json || self.quiet || self.captured.is_some();
+        Bar::visible_if(!is_hidden && io::stderr().is_terminal())
     }
 
     /// Prints the remaining output and returns the exit code. A closed pipe, as in `stvc log |
@@ -356,6 +396,9 @@ impl Output {
     }
 
     fn put(&mut self, text: &str) {
+        if let Some(captured) = &mut self.captured {
+            return captured.push(Captured::Text(text.to_owned()));
+        }
         let Some(waiting) = &mut self.waiting else { return self.write_now(text) };
         waiting.push_str(text);
         if waiting.len() >= BUFFER_BYTES && self.pager.is_none() {

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 use console::Term;
 
@@ -14,6 +15,36 @@ use stvc::storages::{Credentials, Password};
 
 /// The maximum number of bytes to read, because the file may be a device that never ends.
 const MAX_PASSPHRASE_BYTES: u64 = 1 << 16;
+
+/// The passphrase for the backups of all users, which is read or asked for only once.
+pub struct SharedSecret<'a> {
+    secret: &'a Secret,
+    known: Mutex<Option<Passphrase>>,
+}
+
+impl<'a> SharedSecret<'a> {
+    pub fn new(secret: &'a Secret) -> Self {
+        Self { secret, known: Mutex::default() }
+    }
+
+    /// Returns the passphrase for a new backup. Asks for it if the command line does not give one.
+    pub fn for_writing(&self) -> Result<Passphrase> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.is_none() {
+            *known = Some(for_writing(self.secret)?);
+        }
+        known.clone().ok_or_else(|| no("it is empty"))
+    }
+
+    /// Returns the passphrase that the command line gives.
+    pub fn given(&self) -> Result<Option<Passphrase>> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.is_none() {
+            *known = given(self.secret)?;
+        }
+        Ok(known.clone())
+    }
+}
 
 /// Returns the passphrase for a new backup. Asks for it if the command line does not give one.
 pub fn for_writing(secret: &Secret) -> Result<Passphrase> {

@@ -1,6 +1,11 @@
+use std::ffi::OsStr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+use chrono::{DateTime, FixedOffset};
 
 use super::error::{Error, Result};
 use super::interrupt::on_interrupt;
@@ -9,13 +14,14 @@ use super::snapshot::{new_snapshot, was_deleted};
 use super::wording::{clean, count, name, shell};
 use super::{clock, exit, sync, table};
 use stvc::Workspace;
-use stvc::api::mailbox::{Alarm, Mailbox, Notice};
+use stvc::api::http::MetricsServer;
+use stvc::api::mailbox::Mailbox;
 use stvc::findings::{Finding, Level};
 use stvc::json_output::{Counts, Line, SnapshotLine, Summary, WatchEvent};
 use stvc::retention::parse_span;
 use stvc::verbs::snapshot::{Report, SnapshotResult};
 use stvc::watch::install::{self, InstallStep};
-use stvc::watch::{self, Event, Host, Options};
+use stvc::watch::{self, Companion, Event, FrontEnd, Host, Metrics, Options, Users, WatchedUser};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -33,6 +39,13 @@ pub struct Args {
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     pub poll: Option<Duration>,
 
+    /// Serve numbers for monitoring at this address, in the text format of Prometheus
+    ///
+    /// PORT alone means 127.0.0.1:PORT, which only this machine can reach. Another address, such as
+    /// 0.0.0.0:9464, shows the names of all users to every machine that can reach it.
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = address, conflicts_with_all = ["install", "uninstall"])]
+    pub metrics: Option<SocketAddr>,
+
     /// Start the watch now and at every login
     ///
     /// Uses systemd, launchd, the Task Scheduler of Windows, or the app Termux:Boot.
@@ -44,73 +57,116 @@ pub struct Args {
     pub uninstall: bool,
 }
 
-/// Watches the libraries of these users. A single user has an empty name.
-pub fn run(args: &Args, users: &[(String, Workspace)], out: &mut Output) -> Result<u8> {
+/// Watches one library, or those of all users.
+pub fn run(args: &Args, workspace: &Workspace, users: Users, out: &mut Output) -> Result<u8> {
     if args.install || args.uninstall {
-        return users
-            .iter()
-            .try_fold(exit::DONE, |_, (_, workspace)| install(args, workspace, out));
+        let users = match users {
+            Users::One(workspace) => vec![workspace],
+            Users::All(users) => users.into_iter().map(|user| user.workspace).collect(),
+        };
+        return users.iter().try_fold(exit::DONE, |_, workspace| install(args, workspace, out));
     }
     let options = Options { settle: args.settle, patience: args.patience, poll: args.poll };
-    let watches: Vec<_> = users.iter().map(|user| (user, watch::waker())).collect();
-    let stop: Vec<_> = watches.iter().map(|(_, (waker, _))| waker.clone()).collect();
-    on_interrupt(move || stop.iter().for_each(|waker| waker.stop()))
-        .map_err(|why| Error::NoSignals { why: why.to_string() })?;
-    let shared = Mutex::new(&mut *out);
-    let outcomes: Vec<_> = std::thread::scope(|scope| {
-        let mut running = Vec::new();
-        for ((user, workspace), (waker, listener)) in watches {
-            let (options, shared) = (&options, &shared);
-            running.push(scope.spawn(move || {
-                let out = || shared.lock().unwrap_or_else(PoisonError::into_inner);
-                // The mailbox is served only after the watch has started, because only one watch
-                // per store can start.
-                let mut mailbox = Some(Mailbox::default());
-                let bell = mailbox.as_ref().map(Mailbox::waker);
-                let mut tell = |event: Event<'_>| {
-                    if let (Event::Started { .. }, Some(mailbox)) = (&event, mailbox.take()) {
-                        let notice = options.poll.map_or(Notice::Events, |_| Notice::Polling);
-                        scope.spawn(move || mailbox.serve(workspace, &clock::now, notice));
-                    }
-                    if let (Event::Looked(report), Some(bell)) = (&event, &bell) {
-                        bell.news(alarms(report));
-                    }
-                    print(&event, user, &mut out());
-                };
-                let ended =
-                    watch::watch(workspace, options, &waker, &listener, &clock::now, &mut tell);
-                bell.iter().for_each(|bell| bell.stop());
-                // The error is printed now, because the watches of other users may run for a long
-                // time.
-                if let (Err(error), false) = (&ended, user.is_empty()) {
-                    out().warn(&format!("{}: {}", clean(user), clean(&error.to_string())));
-                }
-                ended
-            }));
+    let metrics = Arc::new(Metrics::default());
+    let server = match args.metrics {
+        Some(address) => {
+            let failed = |source| Error::NoMetrics { address, source };
+            Some(MetricsServer::bind(address).map_err(failed)?)
         }
-        running.into_iter().filter_map(|thread| thread.join().ok()).collect()
-    });
-    let (mut taken, mut autosaves) = (0, 0);
-    for summary in outcomes.into_iter().collect::<Result<Vec<_>, _>>()? {
-        taken += summary.taken;
-        autosaves += summary.autosaves;
+        None => None,
+    };
+    if let Some(server) = &server {
+        let address = format!("http://{}/metrics", server.address());
+        out.say(format!("Metrics: {address}"));
+        out.object(Line::Metrics { address: &address });
     }
-    out.say(format!("Stopped; {} created.", count(taken, "snapshot")));
-    let counts = Counts(vec![("taken", taken.into()), ("autosaves", autosaves.into())]);
-    out.end_with(Summary { command: "watch", ok: true, counts });
-    Ok(exit::DONE)
+    let (waker, listener) = watch::waker();
+    let stop = waker.clone();
+    on_interrupt(move || stop.stop()).map_err(|why| Error::NoSignals { why: why.to_string() })?;
+    let all = matches!(users, Users::All(_)).then_some(workspace);
+    let front = Terminal { out: Mutex::new(&mut *out), all };
+    let stop_server = AtomicBool::new(false);
+    let ended = std::thread::scope(|scope| {
+        if let Some(server) = server {
+            let (metrics, stop) = (Arc::clone(&metrics), &stop_server);
+            scope.spawn(move || server.run(Arc::new(move || metrics.to_prometheus()), stop));
+        }
+        let ended = watch::watch(users, &options, (&waker, &listener), &metrics, &front);
+        stop_server.store(true, Ordering::Relaxed);
+        ended
+    });
+    let watch::Summary { taken, autosaves, users, failed, .. } = ended?;
+    let mut counts = vec![("taken", taken.into()), ("autosaves", autosaves.into())];
+    let mut text = format!("Stopped; {} created.", count(taken, "snapshot"));
+    if front.all.is_some() {
+        counts.extend([("users", users.into()), ("failed", failed.into())]);
+        if failed > 0 {
+            text = format!("{text} Not watched: {}.", count(failed, "user"));
+        }
+    }
+    out.say(text);
+    out.end_with(Summary { command: "watch", ok: failed == 0, counts: Counts(counts) });
+    Ok(if failed == 0 { exit::DONE } else { exit::PARTLY })
 }
 
-fn alarms(report: &Report) -> Vec<Alarm> {
-    let is_bad = |finding: &&Finding| finding.level >= Level::Warning;
-    let alarm = |finding: &Finding| Alarm {
-        code: finding.code.as_str().to_owned(),
-        subject: finding.subject.clone(),
-        message: finding.message.clone(),
-        snapshot: finding.snapshot.clone(),
-        noticed: clock::now().timestamp(),
-    };
-    report.findings.iter().filter(is_bad).map(alarm).collect()
+/// Prints the events of the watch, and serves SillyTavern's pages.
+struct Terminal<'a> {
+    out: Mutex<&'a mut Output>,
+    /// The workspace in which users are looked for, if all users are watched.
+    all: Option<&'a Workspace>,
+}
+
+impl FrontEnd for Terminal<'_> {
+    fn now(&self) -> DateTime<FixedOffset> {
+        clock::now()
+    }
+
+    fn tell(&self, user: &str, event: Event<'_>) {
+        print(&event, user, &mut self.out.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn companion(&self, workspace: &Workspace) -> Option<Box<dyn Companion>> {
+        Some(Box::new(LazyMailbox { workspace: workspace.clone(), mailbox: None }))
+    }
+
+    fn users(&self) -> Vec<WatchedUser> {
+        let found = self.all.and_then(|workspace| workspace.of_all_users().ok());
+        found.into_iter().flatten().map(watched).collect()
+    }
+}
+
+/// Returns a user for the watch.
+pub fn watched((name, workspace): (String, Workspace)) -> WatchedUser {
+    WatchedUser { name, workspace }
+}
+
+/// The mailbox of a user, which is created when the library is watched.
+struct LazyMailbox {
+    workspace: Workspace,
+    mailbox: Option<Mailbox>,
+}
+
+impl Companion for LazyMailbox {
+    fn folder(&self) -> PathBuf {
+        Mailbox::FOLDER.into()
+    }
+
+    fn is_mail(&self) -> fn(&OsStr) -> bool {
+        Mailbox::is_request
+    }
+
+    fn step(&mut self, news: Option<Vec<Finding>>, interval: Duration) -> Duration {
+        if self.mailbox.is_none() {
+            self.mailbox = Mailbox::new(self.workspace.clone(), Arc::new(clock::now)).ok();
+        }
+        self.mailbox.as_mut().map_or(interval, |mailbox| mailbox.step(news, interval))
+    }
+
+    fn end(&mut self) {
+        if let Some(mailbox) = &mut self.mailbox {
+            mailbox.end();
+        }
+    }
 }
 
 fn print(event: &Event<'_>, user: &str, out: &mut Output) {
@@ -146,11 +202,11 @@ fn print(event: &Event<'_>, user: &str, out: &mut Output) {
             out.say(line("SillyTavern's folder is available again"));
             WatchEvent::Back
         }
-        Event::Failed(error) => {
-            let message = error.to_string();
-            out.warn(&line(&format!("{}; stvc will try again", clean(&message))));
+        Event::Failed(message) => {
+            out.warn(&line(&format!("{}; stvc will try again", clean(message))));
             WatchEvent::Failed { message }
         }
+        Event::OverLimit(finding) => return out.findings(std::slice::from_ref(finding)),
         Event::Tidied(report) => {
             let forgotten = report.forgotten();
             let many = count(forgotten, "snapshot");
@@ -208,6 +264,12 @@ fn looked(report: &Report, line: &dyn Fn(&str) -> String, out: &mut Output) {
         table::lines(&[was_deleted(deleted)]).iter().for_each(|text| out.say(line(text)));
     }
     out.findings(&report.findings);
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let port = text.parse().map(|port: u16| (Ipv4Addr::LOCALHOST, port).into());
+    let why = "expected a port or an address with a port, such as 127.0.0.1:9464";
+    port.or_else(|_| text.parse()).map_err(|_| why.to_owned())
 }
 
 fn install(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {

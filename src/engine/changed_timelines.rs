@@ -1,8 +1,10 @@
 //! Compares timelines with their latest snapshots, for `snapshot`, `status` and `timelines`.
 
 use std::collections::HashSet;
+use std::fs;
 
 use super::cache::{Cache, CacheMatch};
+use super::configuration::Configuration;
 use super::{Include, Result, Workspace};
 use crate::archive::{self, Kind, Manifest, Role, Snapshot, SnapshotId, Tree, branch};
 use crate::history::{History, name_lookup};
@@ -12,6 +14,7 @@ use crate::st::{
     TimelineFiles, TimelineName,
 };
 use crate::store::{ObjectId, Reader, RefName, Store, unless_lost};
+use crate::words::format_size;
 
 pub(crate) struct TimelineState {
     pub head: Option<Snapshot>,
@@ -323,6 +326,19 @@ pub(crate) fn deleted_since(cache: &Cache, library: &Library, scan: &Scan) -> Ve
     gone
 }
 
+/// Returns the reason if the file of a timeline is longer than the limit.
+pub(crate) fn too_long(
+    library: &Library,
+    name: &TimelineName,
+    limit: Option<u64>,
+) -> Option<String> {
+    let limit = limit?;
+    let found = fs::metadata(name.file().under(library.root())).ok()?;
+    let [length, most] = [found.len(), limit].map(format_size);
+    (found.len() > limit)
+        .then(|| format!("the file has {length}, and `limits.memory` allows at most {most}"))
+}
+
 /// Returns whether `stvc snapshot` would store anything. Takes no lock. Saves the updated cache if
 /// nothing changed.
 pub(crate) fn has_changed(workspace: &Workspace) -> Result<bool> {
@@ -335,7 +351,11 @@ pub(crate) fn has_changed(workspace: &Workspace) -> Result<bool> {
     }
     let branches = Branches::read(&store)?;
     let (names, groups) = (Include::of(Some(&store)).timelines(&scan), &scan.groups);
+    let limit = Configuration::or_defaults(&store).limits.longest_file();
     for name in touched(&store, &library, groups, &names, &branches, &cache)? {
+        if too_long(&library, name, limit).is_some() {
+            continue;
+        }
         let head = branches.head(&store, name)?;
         let look = look_from(Some(&store), &library, groups, name, head, Some(&mut cache))?;
         let is_back = look.head.as_ref().is_some_and(|head| head.kind == Kind::DELETED);

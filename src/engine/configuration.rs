@@ -30,6 +30,7 @@ settings! {
         [backup] BackupSettings;
         [extension] Extension;
         [include] Include;
+        [limits] Limits;
         [retention] Policy;
         [sync] SyncSettings;
     }
@@ -74,6 +75,36 @@ settings! {
         settings: bool = false,
             "whether settings.json is stored, which may contain passwords; false if not set";
     }
+}
+
+settings! {
+    /// Limits of the watch, for an installation with many users. They do not limit commands that a
+    /// user runs.
+    Limits {
+        store_size: Option<u64> = None,
+            "the size of the store, in bytes, above which `stvc watch` creates no snapshots; unlimited if not set";
+        memory: Option<u64> = None,
+            "the memory for one file, in bytes: `stvc watch` does not store a file that needs more, three times its length; unlimited if not set";
+        #[serde(deserialize_with = "span")]
+        time: Duration = Duration::from_secs(60),
+            "the time after which a scan of `stvc watch` must not delay other users any longer, such as 30s; 60s if not set";
+    }
+}
+
+impl Limits {
+    /// Returns the length of the longest file that the watch stores.
+    pub(crate) fn longest_file(&self) -> Option<u64> {
+        self.memory.map(|memory| memory / MEMORY_PER_BYTE)
+    }
+}
+
+/// The memory that a snapshot needs for each byte of its longest file (docs/performance.md).
+const MEMORY_PER_BYTE: u64 = 3;
+
+fn span<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> std::result::Result<Duration, D::Error> {
+    parse_span(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
 }
 
 /// The shortest interval of scheduled backups and syncs.

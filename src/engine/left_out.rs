@@ -8,6 +8,7 @@ use super::{Include, Result};
 use crate::rules::{Code, Finding};
 use crate::st::{Category, Library, list_folder};
 use crate::store::Store;
+use crate::words::format_size;
 
 /// Folders that are not stored, and their names in the finding. SillyTavern's thumbnails and
 /// backups and the user's secrets are not reported.
@@ -105,12 +106,4 @@ fn sizes_of_folders(path: &Path) -> u64 {
     let entries = list_folder(path).entries;
     let folders = entries.iter().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
     folders.map(|folder| size(&folder.path(), MAX_DEPTH)).sum()
-}
-
-fn format_size(bytes: u64) -> String {
-    match bytes {
-        0..1_000_000 => format!("{} kB", bytes.div_ceil(1000)),
-        1_000_000..1_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
-        _ => format!("{:.1} GB", bytes as f64 / 1e9),
-    }
 }

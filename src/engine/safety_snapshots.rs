@@ -67,6 +67,7 @@ fn take(
         selection: only.map_or(Selection::Library, |_| Selection::Named),
         unchanged: UnchangedPolicy::Skip,
         gate: &gate,
+        longest_file: None,
     };
     let mut session = SnapshotSession::new(workspace, &store, &library, &scan, policy)?;
     let unreadable = match only {

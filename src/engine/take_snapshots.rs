@@ -56,6 +56,8 @@ pub(crate) struct SnapshotPolicy<'a> {
     pub selection: Selection,
     pub unchanged: UnchangedPolicy,
     pub gate: &'a dyn Fn(&Captured) -> Judgement,
+    /// The length of the longest file that is stored; `None` if there is no limit.
+    pub longest_file: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,6 +179,11 @@ impl<'a> SnapshotSession<'a> {
         self.done.untouched += names.len() - touched.len();
         monitor.advance(self.done.untouched as u64);
         for name in touched {
+            let limit = self.policy.longest_file;
+            if let Some(why) = changed_timelines::too_long(self.library, name, limit) {
+                self.record(name, Ok(SnapshotResult::Failed(why)))?;
+                continue;
+            }
             let head = self.branches.head(self.store, name)?;
             match head.0 {
                 Some(_) => known.push((name, head)),

@@ -152,7 +152,17 @@ impl Workspace {
         roots.sort();
         let of = |root: PathBuf| {
             let user = name(&root).unwrap_or_default();
-            (user, Self { library: LibraryPlace::At(root), user: None, ..self.clone() })
+            // Users share nothing, not even the findings that are printed at the end.
+            let own = Self {
+                library: LibraryPlace::At(root),
+                user: None,
+                command: self.command.again(),
+                notices: Arc::default(),
+                finished: Arc::default(),
+                loaded: LoadedHistory::default(),
+                ..self.clone()
+            };
+            (user, own)
         };
         Ok(roots.into_iter().map(of).collect())
     }

@@ -34,4 +34,9 @@ impl LoadedHistory {
         *known = Some((tips, Arc::clone(&history)));
         Ok(history)
     }
+
+    /// Frees the memory of the history. The next use loads it again.
+    pub fn forget(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
 }

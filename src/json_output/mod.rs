@@ -256,6 +256,9 @@ pub enum Line<'a> {
     User {
         user: &'a str,
     },
+    Metrics {
+        address: &'a str,
+    },
     View {
         address: &'a str,
         write: bool,
@@ -289,7 +292,7 @@ pub enum WatchEvent<'a> {
     Waiting { timelines: &'a [TimelineName] },
     Gone { message: &'a str },
     Back,
-    Failed { message: String },
+    Failed { message: &'a str },
     Tidied { forgotten: usize },
     BackedUp { destination: &'a str },
     BackupFailed { message: &'a str },

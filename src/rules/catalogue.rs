@@ -368,6 +368,12 @@ catalogue! {
         NotStored "not-stored" [Warning] "`backup`";
             "The store cannot be written, because its disk is full or it is read-only. The backup contains the existing snapshots, but not the changes since the last snapshot.";
             "free disk space, or let stvc write to the store, then create another backup";
+        StoreOverLimit "store-over-limit" [Warning] "`watch`";
+            "The store is larger than `limits.store-size`. The watch creates no snapshots until it is smaller. Existing snapshots, backups and the chats themselves are not changed, and a snapshot that the user requests is created.";
+            "remove old snapshots with `stvc forget` and `stvc gc`, or raise the limit with `stvc config limits.store-size BYTES`";
+        SlowScan "slow-scan" [Info] "`watch`";
+            "A scan for changed files took longer than `limits.time`. The next scans of this library run one after another with those of other slow libraries, so that they do not delay other users, until a scan is fast again.";
+            "no action needed";
         RemovedHere "removed-here" [Info] "`backup`, `sync`";
             "A backup or remote has snapshots that `forget`, `erase` or `undo` removed from this store. A new backup file does not contain them. A mirror or server keeps them hidden.";
             "no action needed; run `stvc backup DESTINATION --prune` to remove them from a mirror or server too";

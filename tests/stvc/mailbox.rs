@@ -1,12 +1,13 @@
 //! The mailbox of `watch`: the API over files (docs/mailbox.md), and foreign files in its folder.
 
 use std::fs;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
 
-use stvc::api::mailbox::{Mailbox, MailboxWaker, Notice};
+use stvc::api::mailbox::Mailbox;
 
 use crate::common::watching::{LIMIT, Watching, signal};
 use crate::common::{
@@ -307,11 +308,11 @@ fn new_watch_answers_the_requests_of_a_killed_watch() {
     watching.stop();
 }
 
-struct StopOnDrop(MailboxWaker);
+struct StopOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for StopOnDrop {
+impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
-        self.0.stop();
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 
@@ -320,17 +321,26 @@ impl Drop for StopOnDrop {
 fn panicking_request_does_not_end_the_watch() {
     let sandbox = library();
     sandbox.take(&[]);
-    let (workspace, mailbox) = (sandbox.workspace(), Mailbox::default());
-    let (bell, is_broken) = (mailbox.waker(), AtomicBool::new(false));
-    let clock = || {
+    let workspace = sandbox.workspace();
+    let [is_broken, has_news, is_over] = [(); 3].map(|()| Arc::new(AtomicBool::new(false)));
+    let (broken, now) = (Arc::clone(&is_broken), workspace.now);
+    let clock = move || {
         // Simulates a defect.
-        assert!(!is_broken.load(Ordering::Relaxed), "the clock is broken");
-        workspace.now
+        assert!(!broken.load(Ordering::Relaxed), "the clock is broken");
+        now
     };
+    let mut mailbox = Mailbox::new(workspace, Arc::new(clock)).unwrap();
     std::thread::scope(|scope| {
-        let serving = scope.spawn(|| mailbox.serve(&workspace, &clock, Notice::Polling));
+        let serving = scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                let news = has_news.swap(false, Ordering::Relaxed).then(Vec::new);
+                mailbox.step(news, LIMIT);
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            mailbox.end();
+        });
         // A failed assertion must not leave the scope waiting for the mailbox.
-        let _stop = StopOnDrop(bell.clone());
+        let _stop = StopOnDrop(&is_over);
         assert_eq!(ask(&sandbox, 1, "log", json!({}))["exit"], 0);
         is_broken.store(true, Ordering::Relaxed);
         for n in 2..4 {
@@ -342,11 +352,11 @@ fn panicking_request_does_not_end_the_watch() {
             );
         }
         // A status that cannot be written does not stop the watch either.
-        bell.news(Vec::new());
+        has_news.store(true, Ordering::Relaxed);
         assert_eq!(ask(&sandbox, 4, "hello", json!({}))["exit"], 0);
         is_broken.store(false, Ordering::Relaxed);
         assert_eq!(ask(&sandbox, 5, "log", json!({}))["exit"], 0);
-        bell.stop();
+        is_over.store(true, Ordering::Relaxed);
         serving.join().unwrap();
     });
     assert_eq!(status(&sandbox)["alive"], Value::Null);

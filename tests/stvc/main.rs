@@ -41,6 +41,7 @@ mod gc;
 mod git_compatibility;
 mod graph;
 mod hostile;
+mod hosts;
 mod import;
 mod interrupted;
 mod invalid_snapshots;

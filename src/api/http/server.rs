@@ -11,12 +11,10 @@ use std::time::{Duration, Instant};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{self, HeaderValue};
-use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request as HttpRequest, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
 
-use super::connections::{Connections, PATIENCE};
+use super::connections::{Connections, PATIENCE, patient_http};
 use super::gate::{AdmittedRequest, Denied, Gate};
 use super::redirect::Redirect;
 use crate::api::{Answer, BackgroundJobs, Request, Rights, page, security_policy, serve};
@@ -24,7 +22,6 @@ use crate::engine::Workspace;
 use crate::system_clock;
 
 const LONGEST_REQUEST: usize = 64 << 10;
-const LONGEST_HEAD: usize = 16 << 10;
 
 /// The idle times after which the server stops.
 #[derive(Clone, Copy, Debug)]
@@ -88,21 +85,9 @@ impl Server {
         let begin = Instant::now();
         let shared = Arc::clone(&self.shared);
         runtime.block_on(async move {
-            let listener = tokio::net::TcpListener::from_std(self.listener)?;
-            let mut number = 0;
-            while !stop.load(Ordering::Relaxed) && !shared.is_over(begin, linger) {
-                shared.connections.end_overdue();
-                let wait = tokio::time::timeout(Duration::from_millis(250), listener.accept());
-                // No client connected, or a client disconnected before it was accepted.
-                let Ok(Ok((stream, _))) = wait.await else { continue };
-                number += 1;
-                let visit =
-                    tokio::task::spawn(visit(Arc::clone(&shared), number, TokioIo::new(stream)));
-                // The new task starts only when this task waits again, so the connection is
-                // registered first.
-                shared.connections.add(number, visit.abort_handle());
-            }
-            Ok(())
+            let is_over = || stop.load(Ordering::Relaxed) || shared.is_over(begin, linger);
+            let visit = |number, stream| visit(Arc::clone(&shared), number, stream);
+            shared.connections.accept(self.listener, is_over, visit).await
         })
     }
 }
@@ -116,14 +101,7 @@ pub(super) async fn visit<S: hyper::rt::Read + hyper::rt::Write + Unpin>(
         let shared = Arc::clone(&shared);
         async move { Ok::<_, Infallible>(answer(&shared, number, request).await) }
     });
-    let _ = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(PATIENCE)
-        .max_buf_size(LONGEST_HEAD)
-        // hyper's date header panics if the clock shows a time before 1970.
-        .auto_date_header(false)
-        .serve_connection(stream, service)
-        .await;
+    let _ = patient_http().serve_connection(stream, service).await;
     shared.connections.remove(number);
 }
 

@@ -5,8 +5,9 @@
 use std::cell::OnceCell;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
-use super::{MailboxService, PROTOCOL};
+use super::{Mailbox, PROTOCOL};
 use crate::engine::fuzzing::Scene;
 use crate::st::mailbox::{ANSWER, MAILBOX, REQUEST};
 
@@ -27,9 +28,10 @@ pub(crate) fn mailbox(data: &[u8]) {
         let request = folder.join(format!("{REQUEST}{id}.json"));
         fs::write(&request, data).expect("the request can be written");
         let workspace = scene.workspace();
-        let clock = || workspace.now;
+        let now = workspace.now;
         let session = "a session that no input has".to_owned();
-        let mut served = MailboxService::new(&workspace, &clock, session, scene.library());
+        let mut served =
+            Mailbox::with_session(workspace, Arc::new(move || now), session, scene.library());
         served.look();
         assert!(!request.exists(), "the request was taken away");
         let answer = fs::read(folder.join(format!("{ANSWER}{id}.json"))).expect("an answer");

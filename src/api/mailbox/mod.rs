@@ -11,18 +11,17 @@ mod request_files;
 mod status;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-use notify::event::{AccessKind, AccessMode};
-use notify::{EventKind, Watcher as _};
 
 use super::{Answer, BackgroundJobs, Refusal, Rights, extension, random_hex, serve};
 use crate::engine::Workspace;
 use crate::engine::configuration::Configuration;
+use crate::rules::Finding;
+use crate::verbs::{self, Result};
 use limits::Limits;
 pub use request_files::PROTOCOL;
 use request_files::{RequestFile, RequestFolder};
@@ -34,125 +33,16 @@ const LIFETIME: Duration = Duration::from_secs(60);
 /// The time after the last request during which the status file is rewritten regularly.
 const ATTENTION: Duration = Duration::from_secs(5 * 60);
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// The interval at which the folder is listed if there are no file events.
-const POLL: Duration = Duration::from_millis(500);
-/// The interval at which to check whether a missing folder exists now.
-const SEEK: Duration = Duration::from_secs(2);
-/// The interval at which the folder is listed even if there are file events, in case an event is
-/// lost.
-const LOOK: Duration = Duration::from_secs(60);
 /// The number of request ids that are remembered, so that no request is served twice.
 const KNOWN: usize = 4096;
 
-type Clock<'a> = &'a dyn Fn() -> chrono::DateTime<chrono::FixedOffset>;
+type Clock = Arc<dyn Fn() -> chrono::DateTime<chrono::FixedOffset> + Send + Sync>;
 
-enum WakeReason {
-    Mail,
-    News(Vec<Alarm>),
-    Stop,
-}
-
-/// A handle that wakes the mailbox.
-#[derive(Clone)]
-pub struct MailboxWaker(Sender<WakeReason>);
-
-impl MailboxWaker {
-    /// Passes on alarms about new snapshots, which the status file lists.
-    pub fn news(&self, alarms: Vec<Alarm>) {
-        let _ = self.0.send(WakeReason::News(alarms));
-    }
-
-    /// Stops the mailbox.
-    pub fn stop(&self) {
-        let _ = self.0.send(WakeReason::Stop);
-    }
-}
-
-/// The way in which the mailbox notices new requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Notice {
-    /// By file events, and by listing the folder if the system has none.
-    Events,
-    /// Only by listing the folder.
-    Polling,
-}
-
-/// A mailbox that is not served yet.
+/// The mailbox of one library. The caller calls [`Mailbox::step`] regularly and when a file event
+/// reports a request.
 pub struct Mailbox {
-    bell: MailboxWaker,
-    rings: Receiver<WakeReason>,
-}
-
-impl Default for Mailbox {
-    fn default() -> Self {
-        let (sender, rings) = channel();
-        Self { bell: MailboxWaker(sender), rings }
-    }
-}
-
-impl Mailbox {
-    /// Returns a handle that wakes the mailbox.
-    pub fn waker(&self) -> MailboxWaker {
-        self.bell.clone()
-    }
-
-    /// Serves requests until [`MailboxWaker::stop`] is called.
-    pub fn serve(self, workspace: &Workspace, clock: Clock<'_>, notice: Notice) {
-        let Ok(library) = workspace.library() else { return };
-        let Ok(session) = random_hex::<16>() else { return };
-        let folder = library.root().join(crate::st::mailbox::MAILBOX);
-        let mut served = MailboxService::new(workspace, clock, session, library.root().to_owned());
-        let mut watcher = None;
-        served.write_status();
-        loop {
-            // SillyTavern creates the folder with its first file, and a drive can be disconnected
-            // and reconnected.
-            if watcher.is_none() && notice == Notice::Events && folder.is_dir() {
-                let bell = self.bell.clone();
-                let heard = move |event: notify::Result<notify::Event>| {
-                    if event.map_or(true, |event| is_mail(&event)) {
-                        let _ = bell.0.send(WakeReason::Mail);
-                    }
-                };
-                watcher = notify::recommended_watcher(heard).ok();
-                let mode = notify::RecursiveMode::NonRecursive;
-                let watches = watcher.as_mut().map(|watcher| watcher.watch(&folder, mode).is_ok());
-                watcher = watcher.filter(|_| watches == Some(true));
-                // Serves requests that were written before the file events were enabled.
-                served.look();
-            }
-            let interval = if watcher.is_some() { LOOK } else { POLL };
-            let wait = if folder.is_dir() { served.wait(interval) } else { SEEK };
-            match self.rings.recv_timeout(wait) {
-                Ok(WakeReason::Stop) | Err(RecvTimeoutError::Disconnected) => break,
-                Ok(WakeReason::News(alarms)) => {
-                    served.status.news(alarms);
-                    served.write_status();
-                }
-                Ok(WakeReason::Mail) | Err(RecvTimeoutError::Timeout) => {}
-            }
-            if !folder.is_dir() {
-                watcher = None;
-                continue;
-            }
-            served.look();
-        }
-        served.end();
-    }
-}
-
-/// Returns whether an event may report a new request. Reading the folder and writing answers also
-/// cause events, which must not wake the mailbox.
-fn is_mail(event: &notify::Event) -> bool {
-    let is_read = matches!(event.kind, EventKind::Access(kind)
-        if kind != AccessKind::Close(AccessMode::Write));
-    let mut names = event.paths.iter().filter_map(|path| path.file_name());
-    event.need_rescan() || !is_read && names.any(request_files::is_request)
-}
-
-struct MailboxService<'a> {
-    workspace: &'a Workspace,
-    clock: Clock<'a>,
+    workspace: Workspace,
+    clock: Clock,
     /// A random id of this watch. A request that changes data must contain it, so that a request
     /// file prepared by someone else, for example in an archive, is refused.
     session: String,
@@ -167,8 +57,19 @@ struct MailboxService<'a> {
     status_written: Option<Instant>,
 }
 
-impl<'a> MailboxService<'a> {
-    fn new(workspace: &'a Workspace, clock: Clock<'a>, session: String, library: PathBuf) -> Self {
+impl Mailbox {
+    /// The folder with the requests, relative to the library.
+    pub const FOLDER: &'static str = crate::st::mailbox::MAILBOX;
+
+    /// Creates the mailbox of a library. Fails if the library cannot be found, or if the system has
+    /// no random numbers.
+    pub fn new(workspace: Workspace, clock: Clock) -> Result<Self> {
+        let session = random_hex::<16>().map_err(verbs::Error::at("random numbers"))?;
+        let library = workspace.library()?.root().to_owned();
+        Ok(Self::with_session(workspace, clock, session, library))
+    }
+
+    fn with_session(workspace: Workspace, clock: Clock, session: String, library: PathBuf) -> Self {
         let (limits, jobs, status, known, answers) = Default::default();
         let (request_folder, asked, status_written) = (RequestFolder::new(library), None, None);
         Self {
@@ -184,6 +85,33 @@ impl<'a> MailboxService<'a> {
             asked,
             status_written,
         }
+    }
+
+    /// Returns whether a file with this name is a request. Answers and the status file are in the
+    /// same folder, and must not wake the mailbox.
+    pub fn is_request(name: &OsStr) -> bool {
+        request_files::is_request(name)
+    }
+
+    /// Serves the waiting requests. `news` has the findings of new snapshots, if any were created,
+    /// which the status file lists as alarms. Returns the time until the next step, which is at
+    /// most `interval`.
+    pub fn step(&mut self, news: Option<Vec<Finding>>, interval: Duration) -> Duration {
+        if let Some(findings) = news {
+            let clock = &self.clock;
+            let alarms =
+                findings.into_iter().filter_map(|found| Alarm::of(found, clock().timestamp()));
+            self.status.news(alarms);
+            self.write_status();
+        } else if self.status_written.is_none() {
+            self.write_status();
+        }
+        self.look();
+        if !self.is_attended() {
+            // The histories of many users would fill the memory.
+            self.workspace.loaded.forget();
+        }
+        self.wait(interval)
     }
 
     /// Returns the time until the next look, which is at most `wait`.
@@ -292,7 +220,7 @@ impl<'a> MailboxService<'a> {
     /// Writes the status file, if a page can read it: if the extension is installed or another page
     /// sent a request.
     fn write_status(&mut self) {
-        let is_installed = extension::folder(self.workspace).is_ok_and(|folder| folder.is_dir());
+        let is_installed = extension::folder(&self.workspace).is_ok_and(|folder| folder.is_dir());
         if !is_installed && self.asked.is_none() {
             return;
         }
@@ -300,14 +228,15 @@ impl<'a> MailboxService<'a> {
         // usual interval.
         self.status_written = Some(Instant::now());
         let status = catch_unwind(AssertUnwindSafe(|| {
-            self.status.to_json(self.workspace, (self.clock)(), self.rights(), &self.session)
+            self.status.to_json(&self.workspace, (self.clock)(), self.rights(), &self.session)
         }));
         if let Ok(status) = status {
             let _ = self.request_folder.put_status(&status);
         }
     }
 
-    fn end(mut self) {
+    /// Removes the answers that were not fetched, and writes that nobody serves requests.
+    pub fn end(&mut self) {
         for name in self.answers.keys() {
             self.request_folder.remove(name);
         }

@@ -9,6 +9,7 @@ use super::request_files::PROTOCOL;
 use crate::api::Rights;
 use crate::engine::Workspace;
 use crate::engine::copies::last_sync;
+use crate::rules::{Finding, Level};
 use crate::store::FileChange;
 
 /// Maximum number of timelines in the status file.
@@ -36,6 +37,15 @@ pub struct Alarm {
     pub noticed: i64,
 }
 
+impl Alarm {
+    /// Returns the alarm for a finding about a new snapshot; `None` if the finding is only a note.
+    pub(super) fn of(finding: Finding, noticed: i64) -> Option<Self> {
+        let Finding { code, level, subject, message, snapshot, .. } = finding;
+        let code = code.as_str().to_owned();
+        (level >= Level::Warning).then_some(Self { code, subject, message, snapshot, noticed })
+    }
+}
+
 #[derive(Default)]
 pub struct Status {
     alarms: Vec<Alarm>,
@@ -43,7 +53,7 @@ pub struct Status {
 }
 
 impl Status {
-    pub fn news(&mut self, alarms: Vec<Alarm>) {
+    pub fn news(&mut self, alarms: impl Iterator<Item = Alarm>) {
         self.alarms.extend(alarms);
         let many = self.alarms.len().saturating_sub(ALARMS);
         self.alarms.drain(..many);

@@ -311,6 +311,12 @@ pub(crate) fn overdue(workspace: &Workspace, last: &BackupAge) -> Option<Finding
     Some(finding.remedy("run `stvc backup` to update it"))
 }
 
+/// Returns the time of the last complete backup, in seconds since 1970.
+pub(crate) fn latest_time(store: &Store) -> Option<i64> {
+    let known = load(store).ok()?;
+    known.iter().filter(|taken| taken.whole).map(moment).max()
+}
+
 fn since(taken: LastBackup, history: &History) -> BackupAge {
     let ids = taken.refs.values().filter_map(|id| ObjectId::from_hex(id.as_bytes()).ok());
     let had = history.past(ids.map(SnapshotId));

@@ -12,6 +12,7 @@ mod selection;
 mod template;
 
 use crate::archive::Kind;
+use crate::engine::configuration::Configuration;
 use crate::engine::gate::{self, SceneRule};
 use crate::engine::take_snapshots::{
     Finished, Selection, SnapshotPolicy, SnapshotSession, count_new,
@@ -90,6 +91,11 @@ pub fn snapshot(
         selection: if is_named { Selection::Named } else { Selection::Library },
         unchanged: options.unchanged(),
         gate: &|captured| gate::judge(options.gate, &captured.files, None),
+        // A user who runs the command decides.
+        longest_file: workspace
+            .automatic
+            .then(|| Configuration::or_defaults(&store).limits.longest_file())
+            .flatten(),
     };
     let taking = SnapshotSession::new(workspace, &store, &library, &scan, policy)?;
     let mut checkpoints = Checkpoints { taking, options };

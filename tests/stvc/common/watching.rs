@@ -28,7 +28,12 @@ impl Watching {
     }
 
     /// Starts a watch by this command.
-    pub fn start_command(mut command: Command) -> Self {
+    pub fn start_command(command: Command) -> Self {
+        Self::start_until(command, |event| event["event"] == "started").0
+    }
+
+    /// Starts a watch by this command, and waits for an event, which is returned.
+    pub fn start_until(mut command: Command, fits: impl Fn(&Value) -> bool) -> (Self, Value) {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let (sender, events) = channel();
@@ -41,8 +46,8 @@ impl Watching {
             }
         });
         let watching = Self { child, events };
-        watching.wait_for(|event| event["event"] == "started");
-        watching
+        let event = watching.wait_for(fits);
+        (watching, event)
     }
 
     /// Waits for the next matching event.
