@@ -19,7 +19,7 @@ import threading
 import time
 
 CHATS, FOLDERS, MESSAGES = 20, 5, 10
-IDLE_SECONDS, SAVE_SECONDS, SAVES_PER_SECOND = 120, 30, 50
+IDLE_SECONDS, SAVE_SECONDS, SAVES_PER_SECOND = 60, 30, 50
 
 
 def chat(user, number, messages):

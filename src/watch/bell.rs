@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use super::WatchedUser;
+use super::front_end::WatchedUser;
 
 /// The reasons for which a task was woken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,28 +1,13 @@
-//! Work that belongs to a watched library and is done on the threads of the watch, such as answers
-//! to requests of SillyTavern's page. The watch does not know its purpose.
+//! The task of a companion: work that belongs to a watched library, such as answers to requests of
+//! SillyTavern's page. The watch does not know its purpose.
 
-use std::ffi::OsStr;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::bell::{Bell, Reasons};
 use super::context::{CompanionNews, Context, LibraryState};
+use super::front_end::Companion;
 use super::pool::{Lane, Task};
-use crate::rules::Finding;
-
-/// Work beside the watch of one library.
-pub trait Companion: Send {
-    /// Returns the folder, relative to the library, whose files wake the companion.
-    fn folder(&self) -> PathBuf;
-    /// Returns a function that decides by the name whether a file wakes the companion.
-    fn is_mail(&self) -> fn(&OsStr) -> bool;
-    /// Does what is to be done. `news` has the findings of new snapshots, if any were created.
-    /// Returns the time until the next step, which is at most `interval`.
-    fn step(&mut self, news: Option<Vec<Finding>>, interval: Duration) -> Duration;
-    /// Ends the companion, after the watch of the library has ended.
-    fn end(&mut self);
-}
 
 /// Runs a companion while the library is watched.
 pub(super) struct CompanionTask<'a> {

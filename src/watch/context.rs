@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::bell::{Bell, Reasons, TaskId, Waker};
+use super::error::Error;
 use super::file_events::{CompanionFolder, FileEvents};
+use super::front_end::{Event, FrontEnd, Options, Summary, WatchedUser};
 use super::metrics::{Metrics, UserGauges};
 use super::scheduled_job::CopyThreads;
-use super::{Error, Event, FrontEnd, Options, Summary, WatchedUser};
 use crate::rules::Finding;
 use crate::st;
 

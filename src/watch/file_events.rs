@@ -1,14 +1,12 @@
 //! File events from the system, for the folders of all users. An event only triggers a scan; the
 //! scan finds out which files changed.
 //!
-//! There is one watcher for all users, because each watcher needs a thread and, on Linux, one of the
-//! few inotify instances of the user. Only folders with files that stvc stores are watched, and
+//! There is one watcher for all users, because each watcher needs a thread and, on Linux, one of
+//! the few inotify instances of the user. Only folders with files that stvc stores are watched, and
 //! those in which such a folder may be created.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -17,7 +15,7 @@ use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
 use super::bell::{Bell, Reasons};
 use crate::durable::TEMP_PREFIX;
-use crate::st::FOLDERS;
+use crate::st::{FOLDERS, list_folder};
 
 /// Whether a watch of a folder costs as much as a watch of all its subfolders. Inotify needs one
 /// watch for each subfolder, and most subfolders have no files that stvc stores.
@@ -131,7 +129,7 @@ fn below(folder: &Path, has_subfolders: bool) -> Vec<(PathBuf, RecursiveMode)> {
     }
     let mut found = vec![(folder.to_owned(), RecursiveMode::NonRecursive)];
     if has_subfolders {
-        let entries = fs::read_dir(folder).into_iter().flatten().filter_map(io::Result::ok);
+        let entries = list_folder(folder).entries.into_iter();
         let folders = entries.map(|entry| entry.path()).filter(|path| path.is_dir());
         found.extend(folders.map(|path| (path, RecursiveMode::NonRecursive)));
     }
@@ -215,6 +213,7 @@ fn meaning(path: &Path) -> EventMeaning {
 mod tests {
     use super::super::bell::{Listener, Message, waker};
     use super::*;
+    use std::fs;
     use std::time::Duration;
 
     #[test]

@@ -10,13 +10,13 @@ use chrono::DateTime;
 
 use super::bell::Reasons;
 use super::context::{LibraryState, UserLink};
-use super::error::Result;
-use super::look::{Reported, Unready, WaitingTimelines};
+use super::error::{Error, Result};
+use super::front_end::{Event, Options};
 use super::pool::Lane;
 use super::save_finished::{self, SaveTimer};
+use super::scan_state::{Reported, Unready, WaitingTimelines};
 use super::scheduled_job::ScheduledJob;
 use super::single_watcher::WatchLock;
-use super::{Event, Options};
 use crate::engine::configuration::{self, Configuration};
 use crate::engine::copies::last_backups::{self, LastBackup};
 use crate::engine::copies::{CopyPlace, last_sync};
@@ -236,7 +236,7 @@ impl<'a> LibraryWatch<'a> {
             return;
         }
         // Another watch may have begun meanwhile. Then this one waits until the other ends.
-        let guard = self.workspace.open_store().map_err(super::Error::from);
+        let guard = self.workspace.open_store().map_err(Error::from);
         let Ok(guard) = guard.and_then(|store| WatchLock::take(&store)) else { return };
         self.guard = Some(guard);
         self.listen();

@@ -1,56 +1,21 @@
 //! A scan of a library that creates snapshots, and the limits of a user.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::Event;
+use super::front_end::Event;
 use super::library_watch::LibraryWatch;
+use super::scan_state::Unready;
 use crate::engine::gate::GatePolicy;
 use crate::progress::NoProgress;
 use crate::rules::{Code, Finding};
-use crate::st::TimelineName;
 use crate::verbs;
 use crate::verbs::snapshot::{self, Report, SnapshotResult, Subject, TimelineResult};
 use crate::words::format_size;
 
 /// The time after a failed write before which no wait for a queue ends.
 const WRITE_AGAIN: Duration = Duration::from_secs(5);
-
-/// Timelines that wait for the queue of their lorebooks.
-#[derive(Default)]
-pub(super) struct WaitingTimelines {
-    since: BTreeMap<TimelineName, Instant>,
-    /// The time before which no wait ends, set after the store could not be written.
-    not_before: Option<Instant>,
-}
-
-impl WaitingTimelines {
-    pub(super) fn is_any(&self) -> bool {
-        !self.since.is_empty()
-    }
-
-    /// Returns the begin of the first wait, and the time before which no wait ends.
-    pub(super) fn first(&self) -> Option<(Instant, Option<Instant>)> {
-        Some((*self.since.values().min()?, self.not_before))
-    }
-}
-
-/// The problems that were reported already.
-#[derive(Default)]
-pub(super) struct Reported {
-    failures: BTreeSet<(String, String)>,
-    pub(super) configuration: Option<Finding>,
-}
-
-/// The timelines that a scan stores although they are not ready.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unready {
-    /// Timelines that have waited long enough.
-    Late,
-    /// All timelines, because the watch ends.
-    All,
-}
 
 impl LibraryWatch<'_> {
     /// Creates snapshots of changed timelines, unless the store is over its limit.

@@ -1,9 +1,9 @@
 //! Runs the tasks of all users on a fixed number of threads.
 //!
 //! One thread, the scheduler, knows when each task is due. A task that is due is appended to the
-//! queue of its lane, and the next free worker of this lane runs it. So each task runs on one worker
-//! at a time, and a task that is always due waits for all others before it runs again. A lane has
-//! workers of its own, so that a long step in one lane never delays the steps of another lane.
+//! queue of its lane, and the next free worker of this lane runs it. So each task runs on one
+//! worker at a time, and a task that is always due waits for all others before it runs again. A
+//! lane has workers of its own, so that a long step in one lane never delays the steps of another.
 //!
 //! A panic ends one step. The task runs again later, and all other tasks continue.
 
@@ -16,8 +16,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, Scope};
 use std::time::{Duration, Instant};
 
-use super::WatchedUser;
 use super::bell::{Bell, Listener, Message, Reasons, TaskId, Waker};
+use super::front_end::WatchedUser;
 use crate::parallel::cores;
 
 /// The time after which a task runs again whose step panicked.

@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 use super::bell::Reasons;
 use super::companion::{self, CompanionTask};
 use super::context::{CompanionLink, Context, UserLink};
+use super::error::Error;
+use super::front_end::{Event, WatchedUser};
 use super::library_watch::LibraryWatch;
 use super::pool::{Lane, NewTask, Task};
-use super::{Error, Event, WatchedUser};
 
 /// The shortest time after which a failed start is tried again. With many users it is longer.
 const START_AGAIN: Duration = Duration::from_secs(10);
@@ -31,7 +32,7 @@ enum State<'a> {
     Failed,
 }
 
-/// Returns the tasks of a user.
+/// Creates the task of a user, and that of the companion, if there is one.
 pub(super) fn tasks<'a>(context: &'a Context<'a>, user: WatchedUser) -> Vec<NewTask<'a>> {
     let number = context.count_user();
     let bell = context.new_bell();
