@@ -38,7 +38,9 @@ pub use file_role::Role;
 pub(crate) use folder_trees::Folders;
 pub use ids::{Blake3, ContentId, SnapshotId};
 pub use manifest::{FileRecord, Manifest};
-pub(crate) use new_texts::{NewText, NewTexts, TextKinds, TextPlace};
+pub(crate) use new_texts::{
+    NewText, NewTexts, TextKind, TextKinds, TextPlace, TreePart, TreeRole, sort_texts, tree_parts,
+};
 pub(crate) use pack_order::{Referenced, all_objects, new_versions, readable_beyond};
 pub use problem::{AttachmentLoss, LossCause, Problem, Problems, Severity};
 pub(crate) use reach::Reach;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::{Duration, SystemTime};
 
 use super::operation::HeldLock;
-use super::{Result, Workspace};
+use super::{Result, Workspace, search_files};
 use crate::archive::{self, Referenced};
 use crate::progress::Monitor;
 use crate::store::{
@@ -56,6 +56,10 @@ pub(crate) fn collect_beyond(
     let lock = &held.lock;
     if !dry_run {
         store.release_reserve(lock);
+        // The search index contains the words of erased texts.
+        if matches!(before, ExpireBefore::Everything) {
+            search_files::forget(store)?;
+        }
     }
     monitor.begin("looking for objects", None);
     let Referenced { mut objects, attachments, mut lost } = archive::all_objects(store, expiry)?;

@@ -26,6 +26,7 @@ pub mod receive;
 pub(crate) mod reload_page;
 pub mod remotes;
 pub mod safety_snapshots;
+pub(crate) mod search_files;
 pub mod sillytavern_runs;
 pub(crate) mod tags;
 mod take_new_chats;

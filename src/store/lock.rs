@@ -112,7 +112,8 @@ impl Store {
             }
         }
         let private = self.private_dir();
-        for dir in [&self.git_dir, &private.join("folders"), &private] {
+        let caches = ["folders", "search"].map(|name| private.join(name));
+        for dir in [&self.git_dir, &caches[0], &caches[1], &private] {
             durable::clear_left_behind(dir);
         }
         Ok(())

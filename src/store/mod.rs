@@ -74,6 +74,7 @@ pub use commit::{Commit, NewCommit, Time};
 pub(crate) use erased::Erasures;
 pub use error::{Error, Result};
 pub(crate) use error::{Loss, unless_lost};
+pub(crate) use fingerprint::ObjectFileStamps;
 pub use gc::Collected;
 pub(crate) use gc::{Collection, Repack};
 pub use gix::ObjectId;

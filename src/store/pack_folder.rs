@@ -80,7 +80,8 @@ impl Store {
         }
         // Temporary files of incomplete caches, stores and incoming backups.
         let parent = durable::parent(&self.git_dir);
-        for dir in [&*self.private_dir().join("folders"), &self.git_dir, parent] {
+        let private = self.private_dir();
+        for dir in [&*private.join("folders"), &private.join("search"), &self.git_dir, parent] {
             durable::clear_left_behind(dir);
         }
         for pack in files_ending(packs, "pack")? {

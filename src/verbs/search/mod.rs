@@ -1,32 +1,38 @@
 //! Searches the messages with all their swipes, the lorebook entries and the cards of all
 //! snapshots.
 //!
-//! Each text is read once. A text is reported with the first snapshot that contains it, in this
+//! Each text is read at most once: an index of words (`index`) tells which texts need not be read.
+//! A text is reported with the first snapshot that contains it, in this
 //! order: latest snapshots of existing timelines, latest snapshots of deleted timelines, all other
 //! snapshots from newest to oldest. A text that still exists is therefore reported with a latest
 //! snapshot, and a deleted text with the last snapshot that contains it.
 
 mod families;
+mod index;
 mod listing;
 mod terms;
+mod texts;
 
 use std::collections::{BTreeSet, HashSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::archive::{Blake3, NewText, Snapshot, TextKinds, TextPlace, id_and_time};
+use crate::archive::{Blake3, NewText, Snapshot, TextKinds, id_and_time};
 use crate::engine::{Workspace, changed_timelines};
 use crate::history::{self, name_lookup};
 use crate::parallel::{both, cores, each};
 use crate::progress::Monitor;
-use crate::st::{self, Message, Raw, TimelineName};
+use crate::st::TimelineName;
 use crate::store::{self, Loss, ObjectId, Reader};
 use crate::verbs::{Error, Result};
 use families::Families;
+use index::Index;
 use listing::{Listing, SnapshotTexts};
 use terms::Terms;
+use texts::each_text;
 
 pub use terms::Excerpt;
+pub use texts::MatchPlace;
 
 /// The text to search for, and filters.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -110,47 +116,6 @@ pub struct Match {
     pub excerpt: Excerpt,
 }
 
-/// The place of a match in its snapshot.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "part")]
-pub enum MatchPlace {
-    /// In the text of a message, or in one of its swipes.
-    #[serde(rename = "message")]
-    Message {
-        /// Number of the message in the snapshot.
-        index: usize,
-        /// Name of the character or persona who said it.
-        name: String,
-        /// Whether the user said it.
-        #[serde(rename = "user")]
-        is_user: bool,
-        /// Whether the message is hidden from the prompt.
-        #[serde(skip)]
-        hidden: bool,
-        /// Index of the matching swipe, and the number of swipes. `None` if the match is in the
-        /// shown text.
-        #[serde(skip)]
-        swipe: Option<(usize, usize)>,
-    },
-    /// In an entry of a lorebook.
-    #[serde(rename = "lorebook")]
-    Entry {
-        /// UID as written in the file. `None` if the lorebook is invalid, so that its entries
-        /// cannot be distinguished.
-        uid: Option<String>,
-        /// Comment of the entry, which SillyTavern shows as its title.
-        #[serde(rename = "name")]
-        title: String,
-    },
-    /// In a text of a character card.
-    #[serde(rename = "card")]
-    Field {
-        /// Path of the field, for example `data.description`.
-        #[serde(rename = "name")]
-        field: String,
-    },
-}
-
 /// The result of a search.
 #[derive(Default)]
 #[non_exhaustive]
@@ -167,10 +132,35 @@ pub struct Report {
     pub broken: Vec<String>,
 }
 
+/// Whether a search uses the index of words, which it also builds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum UseOfIndex {
+    IfPossible,
+    /// Every text is read.
+    #[cfg(any(test, feature = "internals"))]
+    Never,
+}
+
 /// Searches all snapshots.
 pub fn search(
     workspace: &Workspace,
     options: &Options,
+    monitor: &mut dyn Monitor,
+) -> Result<Report> {
+    search_with(workspace, options, UseOfIndex::IfPossible, monitor)
+}
+
+/// Searches all snapshots and reads every text. The report is the same, which tests compare.
+#[cfg(any(test, feature = "internals"))]
+#[doc(hidden)]
+pub fn search_without_index(workspace: &Workspace, options: &Options) -> Result<Report> {
+    search_with(workspace, options, UseOfIndex::Never, &mut crate::progress::NoProgress)
+}
+
+fn search_with(
+    workspace: &Workspace,
+    options: &Options,
+    index: UseOfIndex,
     monitor: &mut dyn Monitor,
 ) -> Result<Report> {
     let store = workspace.open_store()?;
@@ -214,6 +204,11 @@ pub fn search(
             && options.since.is_none_or(|since| time >= since)
             && options.until.is_none_or(|until| time <= until)
     };
+    let index = match index {
+        UseOfIndex::IfPossible => Index::open(&store, history, &terms.required(), monitor)?,
+        #[cfg(any(test, feature = "internals"))]
+        UseOfIndex::Never => None,
+    };
     let mut families = Families::new(history, owners, &deleted, store.reader());
     let wants = |part| options.only.is_none_or(|only| only == part);
     let wanted = TextKinds {
@@ -221,7 +216,7 @@ pub fn search(
         lorebook: wants(Part::Lorebook),
         card: wants(Part::Character),
     };
-    let mut listing = Listing::new(&store, snapshots, wanted);
+    let mut listing = Listing::new(&store, index.as_ref(), snapshots, wanted);
     let broken = history.broken.iter().map(ToString::to_string).collect();
     let mut report = Report { broken, ..Report::default() };
     let limit = options.limit.unwrap_or(usize::MAX);
@@ -236,11 +231,11 @@ pub fn search(
         let read = || listed.iter().map(|look| read_all(&reader, &look.texts, &terms)).collect();
         let (found, next): (Vec<_>, _) = both(read, || listing.next_some());
         for (look, found) in std::mem::replace(&mut listed, next).into_iter().zip(found) {
-            let SnapshotTexts { snapshot, is_said, texts } = look;
+            let SnapshotTexts { snapshot, is_said, count, .. } = look;
             let (mut hits, failed) = found?;
             report.broken.extend(failed);
             report.snapshots += usize::from(is_said || !snapshot.timeline.is_chat());
-            report.texts += texts.len();
+            report.texts += count;
             // An equal text in another message of this snapshot is a separate match. An equal text
             // in a snapshot that is searched later is not reported again.
             hits.retain(|hit| !reported.contains(&hit.text) && is_wanted(hit, snapshot));
@@ -309,7 +304,13 @@ fn read_all(
         let (mut hits, mut broken, mut buffer) = (Vec::new(), Vec::new(), Vec::new());
         for NewText { id, place } in texts {
             match reader.read(*id, store::Kind::Blob, &mut buffer) {
-                Ok(bytes) => Finder { terms, id: *id, hits: &mut hits }.look(place, bytes),
+                Ok(bytes) => each_text(place, bytes, &mut |place, text, said| {
+                    if terms.is_in(text) {
+                        let (id, excerpt) = (*id, terms.excerpt(text));
+                        let text = Blake3::of(text.as_bytes());
+                        hits.push(Hit { place, id, said, text, excerpt });
+                    }
+                }),
                 Err(error) if error.is_loss() => broken.push(error.to_string()),
                 Err(error) => return Err(error),
             }
@@ -325,89 +326,4 @@ fn read_all(
     let parts = parts.into_iter().collect::<store::Result<Vec<_>>>()?;
     let (hits, broken): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
     Ok((hits.into_iter().flatten().collect(), broken.concat()))
-}
-
-struct Finder<'f> {
-    terms: &'f Terms,
-    id: ObjectId,
-    hits: &'f mut Vec<Hit>,
-}
-
-impl Finder<'_> {
-    fn look(&mut self, place: &TextPlace, bytes: &[u8]) {
-        let text = String::from_utf8_lossy(bytes);
-        let raw = || Raw::parse_str(&text);
-        match place {
-            TextPlace::Message(index) => self.look_at_message(*index, &text),
-            TextPlace::Entry(key) => self.look_at_entry(Some(key), raw(), &text),
-            TextPlace::Book => match raw().and_then(|book| book.get("entries")?.members()) {
-                Some(entries) => entries.iter().for_each(|entry| {
-                    let (key, value) = (entry.key.to_string_lossy(), entry.value);
-                    self.look_at_entry(Some(&key), Some(value), value.as_str());
-                }),
-                None => self.look_at_entry(None, None, &text),
-            },
-            TextPlace::Field(field) => {
-                let said = raw().and_then(|text| text.string());
-                let place = MatchPlace::Field { field: field.clone() };
-                self.find(place, said.as_deref().unwrap_or(&text), None);
-            }
-            TextPlace::Card => {
-                // In a stored card, NUL replaces a string that is stored separately. `0` makes the
-                // text valid JSON again.
-                let text = text.replace('\0', "0");
-                st::each_string(&text, &mut |field, said| {
-                    self.find(MatchPlace::Field { field }, &said, None);
-                });
-            }
-        }
-    }
-
-    /// Searches the shown text and the other swipes. Equal swipes are searched once. A line that is
-    /// not a valid message is searched as raw text.
-    fn look_at_message(&mut self, index: usize, line: &str) {
-        let Some(message) = Message::read(line.as_bytes()) else {
-            let (name, is_user, hidden, swipe) = (String::new(), false, false, None);
-            let place = MatchPlace::Message { index, name, is_user, hidden, swipe };
-            return self.find(place, line, None);
-        };
-        let said = message.send_date().and_then(st::send_millis).map(|ms| ms.div_euclid(1000));
-        let swipes = message.swipes().unwrap_or_default();
-        let others = swipes.iter().enumerate();
-        let others = others.map(|(n, swipe)| (swipe.string(), Some((n, swipes.len()))));
-        let mut seen = HashSet::new();
-        for (text, swipe) in [(message.text(), None)].into_iter().chain(others) {
-            let Some(text) = text.filter(|text| !seen.contains(text)) else { continue };
-            let name = message.name().unwrap_or_default();
-            let (is_user, hidden) = (message.is_user(), message.is_system());
-            self.find(MatchPlace::Message { index, name, is_user, hidden, swipe }, &text, said);
-            seen.insert(text);
-        }
-    }
-
-    /// Searches the title, the keys and the content of an entry as one text.
-    fn look_at_entry(&mut self, key: Option<&str>, entry: Option<Raw<'_>>, raw: &str) {
-        let uid = key.map(str::to_owned);
-        let fields = ["comment", "key", "keysecondary", "content"];
-        let Some([title, keys, more_keys, content]) = entry.and_then(|entry| entry.pick(fields))
-        else {
-            return self.find(MatchPlace::Entry { uid, title: String::new() }, raw, None);
-        };
-        let text =
-            |value: Option<Raw<'_>>| value.and_then(|value| value.string()).unwrap_or_default();
-        let keys = [keys, more_keys].into_iter().flatten().filter_map(|keys| keys.items());
-        let keys: Vec<_> = keys.flatten().filter_map(|key| key.string()).collect();
-        let title = text(title);
-        let parts = [title.clone(), keys.join(", "), text(content)];
-        let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        self.find(MatchPlace::Entry { uid, title }, &parts.join(" · "), None);
-    }
-
-    fn find(&mut self, place: MatchPlace, text: &str, said: Option<i64>) {
-        if self.terms.is_in(text) {
-            let (id, excerpt) = (self.id, self.terms.excerpt(text));
-            let text = Blake3::of(text.as_bytes());
-            self.hits.push(Hit { place, id, said, text, excerpt });
-        }
-    }
 }

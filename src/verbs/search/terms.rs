@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use regex::{Regex, RegexBuilder};
+use regex_syntax::hir::{Hir, HirKind};
 use serde::Serialize;
 
 #[derive(Clone, Debug)]
@@ -63,6 +64,20 @@ impl Terms {
                 !words.is_empty() && words.iter().all(|word| folded.contains(word.as_str()))
             }
             Self::Pattern(pattern) => pattern.is_match(text),
+        }
+    }
+
+    /// Returns texts that occur in every matching text, all in the form of [`fold`].
+    pub(super) fn required(&self) -> Vec<String> {
+        match self {
+            Self::Words(words) => words.clone(),
+            Self::Pattern(pattern) => {
+                let mut literals = Vec::new();
+                if let Ok(parsed) = regex_syntax::parse(pattern.as_str()) {
+                    add_literals(&parsed, &mut literals);
+                }
+                literals
+            }
         }
     }
 
@@ -132,6 +147,26 @@ impl Terms {
     }
 }
 
+/// Adds the texts that occur in every match of a pattern that ignores case. A character with a case
+/// is added only if it is ASCII: regular expressions fold the case of others differently.
+fn add_literals(pattern: &Hir, literals: &mut Vec<String>) {
+    match pattern.kind() {
+        HirKind::Literal(literal) => {
+            let is_safe =
+                |c: char| c.is_ascii() || c.to_lowercase().chain(c.to_uppercase()).eq([c, c]);
+            let text = String::from_utf8_lossy(&literal.0);
+            let parts = text.split(|c| !is_safe(c)).filter(|part| !part.is_empty());
+            literals.extend(parts.map(fold));
+        }
+        HirKind::Concat(parts) => parts.iter().for_each(|part| add_literals(part, literals)),
+        HirKind::Capture(group) => add_literals(&group.sub, literals),
+        HirKind::Repetition(repeated) if repeated.min > 0 => {
+            add_literals(&repeated.sub, literals);
+        }
+        _ => {}
+    }
+}
+
 struct FoldedText {
     text: String,
     /// For each byte of `text`: the position of its character in the original text.
@@ -149,7 +184,8 @@ impl FoldedText {
     }
 }
 
-fn fold(text: &str) -> String {
+/// Returns the form of a text in which all texts that differ only in case and white space are equal.
+pub(super) fn fold(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     each_folded(text, |_, c| folded.push(c));
     folded
@@ -221,6 +257,15 @@ mod tests {
         let shown = marked(Terms::words("tide ferry"), &text);
         assert!(shown.starts_with("…x x") && shown.ends_with("y…"), "{shown}");
         assert!(shown.contains("the [ferry] left with the [tide] y"), "{shown}");
+    }
+
+    #[test]
+    fn literals_of_a_pattern_occur_in_every_match() {
+        let required = |text| Terms::pattern(text).unwrap().required();
+        assert_eq!(required("Tide.*(?:OFFICE)+ [a-z]"), ["tide", "office", " "]);
+        assert_eq!(required("a(bc)?d|x"), [""; 0]);
+        assert_eq!(required("夜の雨 Ärger"), ["夜の雨 ", "rger"]);
+        assert_eq!(required("(?i)tide x{0,3}"), [" "]);
     }
 
     #[test]
