@@ -75,6 +75,7 @@ mod round_trip;
 mod running;
 mod screen;
 mod search;
+mod search_index;
 mod server;
 mod sessions;
 #[cfg(target_os = "linux")]

@@ -126,7 +126,7 @@ pub struct Report {
     pub more: bool,
     /// Number of snapshots that were searched.
     pub snapshots: usize,
-    /// Number of different texts that were read.
+    /// Number of different texts that were searched.
     pub texts: usize,
     /// Descriptions of snapshots and texts that cannot be read.
     pub broken: Vec<String>,
