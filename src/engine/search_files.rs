@@ -37,10 +37,12 @@ pub(crate) fn remove_from(store: &Store, number: usize) {
     }
 }
 
-/// Creates the folder, and returns whether files can be created in it.
+/// Creates the folder, and returns whether files can be created in it. A repository that stvc never
+/// wrote to, such as a clone of a store, stays unchanged.
 pub(crate) fn are_writable(store: &Store) -> bool {
     let folder = folder(store);
-    store.refuse_links().is_ok()
+    store.private_dir().is_dir()
+        && store.refuse_links().is_ok()
         && durable::create_dir_all(&folder).is_ok()
         && Temp::within(&folder, durable::TEMP_PREFIX).is_ok()
 }

@@ -330,6 +330,60 @@ fn erase_deletes_the_index_and_the_next_search_indexes_only_the_other_chats() {
     assert!(again == rebuilt);
 }
 
+/// A planted index with valid checksums may hide texts. It must neither break a search nor add a
+/// match.
+#[test]
+fn planted_index_does_not_break_a_search() {
+    let sandbox = indexed();
+    let path = index_files(&sandbox).remove(0);
+    let valid = fs::read(&path).unwrap();
+    let mut dice = Dice(3);
+    for _ in 0..150 {
+        let mut bytes = valid.clone();
+        for _ in 0..=dice.roll(3) {
+            let at = 40 + dice.roll(bytes.len() - 40);
+            bytes[at] = if dice.roll(2) == 0 { 0xff } else { dice.roll(256) as u8 };
+        }
+        let checksum = *blake3::hash(&bytes[40..]).as_bytes();
+        bytes[8..40].copy_from_slice(&checksum);
+        fs::write(&path, &bytes).unwrap();
+        let options = Options { text: "tide".into(), ..Options::default() };
+        let report = search::search(&sandbox.workspace(), &options, &mut NoProgress).unwrap();
+        assert!(
+            report.matches.iter().all(|found| found.excerpt.text.to_lowercase().contains("tide"))
+        );
+    }
+}
+
+#[test]
+fn searches_at_the_same_time_have_the_same_report() {
+    let sandbox = indexed();
+    let options = Options { text: "tide".into(), ..Options::default() };
+    let plain = answer(search::search_without_index(&sandbox.workspace(), &options).unwrap());
+    fs::remove_dir_all(index(&sandbox)).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..5 {
+                    let workspace = sandbox.workspace();
+                    let report = search::search(&workspace, &options, &mut NoProgress).unwrap();
+                    assert_eq!(answer(report), plain);
+                    let _ = fs::remove_file(index(&sandbox).join("0000"));
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn search_does_not_write_to_a_clone() {
+    let sandbox = indexed();
+    let clone = sandbox.folder().join("clone");
+    sandbox.git(&["clone", "--quiet", "--mirror", ".", &clone.display().to_string()]);
+    sandbox.stvc(&["--store", &clone.display().to_string(), "search", "tide"]).exits(0);
+    assert!(!clone.join("stvc").exists());
+}
+
 #[test]
 fn gc_keeps_the_index() {
     let sandbox = indexed();

@@ -248,11 +248,7 @@ impl<'t> Listed<'t> {
             return;
         }
         let Some((record, numbers)) = self.record(tree) else { return };
-        if record.is_broken {
-            let id = self.trees.ids[tree as usize];
-            self.broken.extend(read_broken(&self.reader, id, &mut Vec::new()));
-        }
-        for part in numbers[record.parts].as_chunks::<2>().0 {
+        for part in numbers[record.parts.clone()].as_chunks::<2>().0 {
             let part = Part { object: part[0], place: part[1] };
             match part.role() {
                 Some(role) if self.wanted.are_in(role) => {
@@ -270,6 +266,10 @@ impl<'t> Listed<'t> {
                     }
                 }
             }
+        }
+        if record.is_broken {
+            let id = self.trees.ids[tree as usize];
+            self.broken.extend(read_broken(&self.reader, id, &mut Vec::new()));
         }
     }
 
