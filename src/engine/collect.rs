@@ -8,7 +8,8 @@ use super::{Result, Workspace, search_files};
 use crate::archive::{self, Referenced};
 use crate::progress::Monitor;
 use crate::store::{
-    Collected, Collection, ExpireBefore, Expiry, Kind, Loss, ObjectId, PackSlot, Repack, Store,
+    Collected, Collection, ExpireBefore, Expiry, Kind, Loss, ObjectId, PackSlot, Repack, STEP,
+    Store,
 };
 
 /// A span that is longer than the error of any clock. Objects whose date is in the future by less
@@ -83,7 +84,7 @@ pub(crate) fn collect_beyond(
             ExpireBefore::Everything => Repack::Quick,
             _ => Repack::Thorough,
         };
-        let collection = Collection { objects, damaged: keep, keep_after, repack };
+        let collection = Collection { objects, damaged: keep, keep_after, repack, step: STEP };
         if dry_run {
             return store.count_collected(&collection);
         }

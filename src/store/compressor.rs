@@ -47,7 +47,8 @@ impl Compressor {
             must_have_memory(bound)?;
             let mut buffer = vec![0; bound];
             let written = deflate.zlib_compress(data, &mut buffer).map_err(failed)?;
-            return Ok(buffer[..written].to_vec());
+            buffer.truncate(written);
+            return Ok(buffer);
         }
         // The buffer only grows, so it is not zeroed again for every message.
         if self.buffer.len() < bound {

@@ -12,7 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::files::{exists, files_ending, unless_absent};
-use super::pack_entries::entries_in_order;
+use super::pack_entries::PackEntries;
 use super::pack_file::{OpenResult, PackFile};
 use super::pack_folder::{TEMP_PREFIX, give_name, remove_pack};
 use super::packed_mark::PackedMark;
@@ -175,7 +175,7 @@ impl PackWriter {
             let damaged = |why: String| Error::DamagedPack { path: path.clone(), why };
             let file = PackFile::new(path.clone());
             let (index, pack) = (file.index()?.whole(&path)?, file.data()?.whole(&path)?);
-            for entry in entries_in_order(index, pack.pack_end() as u64) {
+            for entry in PackEntries::new(index, pack.pack_end() as u64).iter() {
                 let (id, found) = (entry.id, pack.entry(entry.span.start));
                 let found = found.map_err(|error| damaged(error.to_string()))?;
                 match found.header.as_kind() {

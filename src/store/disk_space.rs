@@ -11,7 +11,7 @@ use std::io::Write;
 use std::path::Path;
 
 use super::files::files_ending;
-use super::pack_entries::entries_in_order;
+use super::pack_entries::PackEntries;
 use super::pack_file::{OpenResult, PackFile};
 use super::{Lock, ObjectId, Result, Store};
 use crate::durable;
@@ -58,7 +58,7 @@ impl Store {
             let file = PackFile::new(path);
             let OpenResult::Whole(list) = file.index()? else { continue };
             // The last 20 bytes of a pack are its checksum.
-            for entry in entries_in_order(list, pack.len().saturating_sub(20)) {
+            for entry in PackEntries::new(list, pack.len().saturating_sub(20)).iter() {
                 let size = entry.span.end.saturating_sub(entry.span.start);
                 let known = sizes.entry(entry.id).or_insert(size);
                 *known = size.min(*known);

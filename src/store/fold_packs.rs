@@ -15,12 +15,12 @@ use std::path::{Path, PathBuf};
 use super::compressor::Effort;
 use super::files::{self, files_ending, unless_absent};
 use super::loose::{loose_objects, refuse_linked};
+use super::measured_objects::PackSlot;
 use super::object::verify;
 use super::pack_entries::{PackedEntries, copy_entries, valid_entries};
 use super::pack_file::PackFile;
 use super::pack_folder::{forget_multi_pack_index, is_kept, remove_pack};
 use super::packed_mark::PackedMark;
-use super::packer::PackSlot;
 use super::recent_objects::RecentObjects;
 use super::{Error, Kind, Lock, ObjectId, Result, Store, unless_lost};
 use crate::parallel::in_parts;
@@ -73,11 +73,11 @@ impl Store {
         let (packs, largest) = small_packs(&dir)?;
         for pack in choose(packs, largest, &mark) {
             let file = PackFile::new(pack.index.clone());
-            let Some((data, entries)) = valid_entries(&file)? else { continue };
+            let Some(entries) = valid_entries(&file)? else { continue };
             if pack.is_new {
                 new.extend(entries.iter().map(|entry| entry.id));
             } else {
-                new.extend(copy_entries(&mut writer, data, &entries, |_| true, &mut copied)?);
+                new.extend(copy_entries(&mut writer, &file, &entries, |_| true, &mut copied)?);
             }
             gone.push(pack.index);
         }

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use gix::zlib::{Decompress, FlushDecompress, Status};
 use tempfile::TempDir;
 
-use super::pack_entries::entries_in_order;
+use super::pack_entries::PackEntries;
 use super::pack_file::{OpenResult, PackFile};
 use super::pack_index::checksum;
 use super::pack_index::{self, IndexEntry};
@@ -146,7 +146,7 @@ pub(crate) fn pack(data: &[u8]) {
             }
         }
         if let Ok(OpenResult::Whole(index)) = pack.index() {
-            entries_in_order(index, content.len() as u64);
+            PackEntries::new(index, content.len() as u64).iter().for_each(drop);
         }
     });
 }
@@ -335,7 +335,7 @@ fn one_index(data: &[u8]) {
             let crc32 = entry.crc32.unwrap_or_default();
             entries.push(IndexEntry { id: entry.oid, crc32, offset });
         }
-        entries_in_order(opened, pack.len() as u64 - 20);
+        PackEntries::new(opened, pack.len() as u64 - 20).iter().for_each(drop);
         if health.files.is_empty() && health.damaged.is_empty() && data.starts_with(b"\xfftOc") {
             let checksum = ObjectId::from_bytes_or_panic(&pack[pack.len() - 20..]);
             assert_eq!(pack_index::encode(&mut entries, checksum), data, "a valid index is ours");

@@ -6,7 +6,8 @@
 //! required space.
 //!
 //! The new pack is complete, synced and named before the first old pack is removed. So a crash
-//! leaves either all old packs, or the new pack and some of the old ones.
+//! leaves either all old packs, or the new pack and some of the old ones. A large store is packed in
+//! steps, see `gc_steps`, so that an interruption loses only one step.
 //!
 //! A git process may have written an unreachable object just now, and may be about to create a ref
 //! to it. So young unreachable objects are *spared*: they are kept until a later run, in a separate
@@ -19,11 +20,13 @@ use std::time::SystemTime;
 
 use super::disk_space::free_bytes;
 use super::files::{self, files_ending, unless_absent};
+use super::gc_steps::{PackedInSteps, Steps};
+use super::id_set::IdSet;
 use super::loose::{Loose, loose_objects, refuse_linked};
+use super::measured_objects::PackSlot;
 use super::pack_file::PackFile;
 use super::pack_folder::{forget_multi_pack_index, is_kept, remove_pack};
 use super::packed_mark::PackedMark;
-use super::packer::PackSlot;
 use super::repack::PackStats;
 use super::{Error, Kind, Lock, ObjectId, Result, Store};
 use crate::durable;
@@ -58,43 +61,62 @@ pub struct Collection<'c> {
     pub damaged: &'c HashSet<ObjectId>,
     pub keep_after: SystemTime,
     pub repack: Repack,
+    /// Total length, in bytes, of the objects that one step of [`Repack::Thorough`] packs.
+    pub step: u64,
 }
 
 struct OldPack {
     index: PathBuf,
     bytes: u64,
     modified: SystemTime,
-    objects: Vec<ObjectId>,
+    /// Ids of all objects.
+    objects: IdSet,
     stays: bool,
     is_rewritten: bool,
+    /// Whether the pack contains only spared objects. Such a pack is left unchanged.
+    is_spared: bool,
+    /// Whether the pack contains only objects that are dropped.
+    is_gone: bool,
 }
 
 struct Plan {
     packs: Vec<OldPack>,
     loose: Vec<Loose>,
-    wanted: HashSet<ObjectId>,
+    wanted: IdSet,
     mark: PackedMark,
-    spare: HashSet<ObjectId>,
+    spare: IdSet,
     youngest: SystemTime,
-    gone: HashSet<ObjectId>,
+    gone: IdSet,
     is_done: bool,
     counts: Collected,
 }
 
 struct WrittenPacks {
     packed: PackStats,
-    /// Ids of all objects that must be in the new packs.
-    objects: Vec<ObjectId>,
+    /// The spared objects in the new packs.
+    spared: Vec<PackSlot>,
     mark: Option<PackedMark>,
+    steps: Steps,
 }
 
 impl Plan {
     fn rewritten(&self) -> impl Iterator<Item = &OldPack> {
         self.packs.iter().filter(|pack| pack.is_rewritten)
     }
+
+    /// Returns the reachable objects that must be in the new packs.
+    fn repacked(&self, repack: Repack) -> Box<dyn Iterator<Item = ObjectId> + '_> {
+        match repack {
+            Repack::Thorough => Box::new(self.wanted.iter().copied()),
+            Repack::Quick => {
+                let stay = self.rewritten().flat_map(|pack| pack.objects.iter());
+                Box::new(stay.filter(|id| self.wanted.contains(id)).copied())
+            }
+        }
+    }
 }
 
-fn is_unwanted(id: &ObjectId, wanted: &HashSet<ObjectId>, mark: &PackedMark) -> bool {
+fn is_unwanted(id: &ObjectId, wanted: &IdSet, mark: &PackedMark) -> bool {
     !wanted.contains(id) && !mark.volumes.contains(id)
 }
 
@@ -120,32 +142,40 @@ impl Store {
             collected.held = self.remove_left_behind(&dir, collection.keep_after)?;
             return Ok(collected);
         }
-        let mut made = NewPacks { packs: &plan.packs, indices: Vec::new() };
+        let (packs, indices, steps) = (&plan.packs, Vec::new(), Vec::new());
+        let mut made = NewPacks { packs, indices, steps };
         let written = match self.write_kept(collection, &plan, &mut made, monitor) {
             Err(error) if error.io_error().is_some_and(durable::is_full) => {
                 made.take_away();
                 before_drop()?;
                 self.remove_unwanted(&plan)?;
                 let written = self.write_kept(collection, &plan, &mut made, monitor);
-                written.map_err(|error| self.no_room(error, collected.bytes_before))
+                written.map_err(|error| {
+                    made.take_steps_away();
+                    self.no_room(error, collected.bytes_before)
+                })
             }
             written => written,
         }?;
         collected.packed = written.packed;
         // Reads every object back before the first old pack is removed.
         self.objects.close_packs();
-        self.read_back(&made.indices, written.objects.into_iter(), monitor)?;
+        let spared = written.spared.iter().map(|object| object.id);
+        self.read_back(&made.indices, plan.repacked(collection.repack).chain(spared), monitor)?;
         let new = std::mem::take(&mut made.indices);
         if let Some(mark) = &written.mark {
             mark.write(&self.packed_mark())?;
         }
+        if written.steps == Steps::Several {
+            // If the removal of the old packs is interrupted, nothing is packed again.
+            self.list_steps(new.get(..1).unwrap_or_default())?;
+        }
         before_drop()?;
         forget_multi_pack_index(&dir)?;
         self.forget_commit_graph()?;
-        let goes = |pack: &&OldPack| {
-            !pack.stays && !new.contains(&pack.index) && !is_only(pack, &plan.spare)
-        };
-        self.remove_packs(plan.rewritten().filter(goes).map(|pack| &pack.index))?;
+        let goes = |pack: &&OldPack| !pack.stays && !pack.is_spared;
+        let old = plan.rewritten().filter(goes).map(|pack| &pack.index).chain(&made.steps);
+        self.remove_packs(old.filter(|index| !new.contains(index)))?;
         for object in &plan.loose {
             let is_packed = collection.repack == Repack::Thorough
                 && !is_unwanted(&object.id, &plan.wanted, &plan.mark);
@@ -155,13 +185,16 @@ impl Store {
         }
         collected.held = self.remove_left_behind(&dir, collection.keep_after)?;
         files::sync_dir(&dir)?;
+        if written.steps == Steps::Several {
+            self.forget_steps()?;
+        }
         collected.bytes_after = old_packs(&dir)?.iter().map(|pack| pack.bytes).sum();
         collected.changed = true;
         Ok(collected)
     }
 
     fn plan_collection(&self, collection: &Collection<'_>) -> Result<Plan> {
-        let Collection { objects, damaged, keep_after, repack } = *collection;
+        let Collection { objects, damaged, keep_after, repack, .. } = *collection;
         let mut packs = old_packs(&self.pack_dir())?;
         for pack in &mut packs {
             pack.stays |= pack.objects.iter().any(|id| damaged.contains(id));
@@ -171,14 +204,13 @@ impl Store {
         loose.retain(|object| !damaged.contains(&object.id));
         let bytes = packs.iter().map(|pack| pack.bytes).sum::<u64>()
             + loose.iter().map(|object| object.bytes).sum::<u64>();
-        let wanted: HashSet<ObjectId> = objects.iter().map(|object| object.id).collect();
+        let wanted: IdSet = objects.iter().map(|object| object.id).collect();
         let mark = PackedMark::read(&self.packed_mark())?;
-        let unwanted = |id: &ObjectId| is_unwanted(id, &wanted, &mark);
-        let mut spare: HashSet<ObjectId> = HashSet::new();
-        let mut gone: HashSet<ObjectId> = HashSet::new();
+        let unwanted = |id: &&ObjectId| is_unwanted(id, &wanted, &mark);
+        let (mut spare, mut gone) = (Vec::new(), Vec::new());
         let mut youngest = SystemTime::UNIX_EPOCH;
         for pack in packs.iter().filter(|pack| !pack.stays) {
-            let mut unwanted = pack.objects.iter().filter(|id| unwanted(id)).peekable();
+            let mut unwanted = pack.objects.iter().filter(unwanted).copied().peekable();
             if pack.modified <= keep_after {
                 gone.extend(unwanted);
             } else if unwanted.peek().is_some() {
@@ -186,13 +218,23 @@ impl Store {
                 spare.extend(unwanted);
             }
         }
-        let unwanted_loose = loose.iter().filter(|object| unwanted(&object.id));
+        let spare = IdSet::new(spare);
+        let unwanted_loose = loose.iter().filter(|object| unwanted(&&object.id));
         let (young, old): (Vec<&Loose>, Vec<&Loose>) =
             unwanted_loose.partition(|object| object.modified > keep_after);
         let young: HashSet<_> = young.iter().map(|object| object.id).collect();
         gone.extend(old.iter().map(|object| object.id));
         gone.retain(|id| !spare.contains(id) && !young.contains(id));
-        let mut ours = packs.iter().filter(|pack| !pack.stays && !is_only(pack, &spare));
+        let gone = IdSet::new(gone);
+        for pack in &mut packs {
+            let all_in = |set: &IdSet| {
+                !pack.objects.is_empty() && pack.objects.iter().all(|id| set.contains(id))
+            };
+            (pack.is_spared, pack.is_gone) = (all_in(&spare), !pack.stays && all_in(&gone));
+            let loses_one = || pack.objects.iter().any(|id| gone.contains(id));
+            pack.is_rewritten = repack == Repack::Thorough || !pack.stays && loses_one();
+        }
+        let mut ours = packs.iter().filter(|pack| !pack.stays && !pack.is_spared);
         let best = mark.best.clone().unwrap_or_default();
         let is_best = |pack: &OldPack| pack.index.file_name() == Some(best.as_ref());
         let is_tidy = loose.iter().all(|object| young.contains(&object.id))
@@ -205,12 +247,15 @@ impl Store {
             bytes_before: bytes,
             bytes_after: bytes,
             dropped: gone.len(),
-            spared: spare.union(&young).count(),
+            spared: spare.len() + young.iter().filter(|id| !spare.contains(id)).count(),
             ..Collected::default()
         };
-        for pack in &mut packs {
-            let loses_one = || pack.objects.iter().any(|id| gone.contains(id));
-            pack.is_rewritten = repack == Repack::Thorough || !pack.stays && loses_one();
+        if repack == Repack::Thorough {
+            // No longer needed, because all packs are rewritten. Those with spared objects are
+            // needed to find out which of these are in packs that stay.
+            for pack in packs.iter_mut().filter(|pack| !pack.is_spared) {
+                pack.objects = IdSet::default();
+            }
         }
         Ok(Plan { packs, loose, wanted, mark, spare, youngest, gone, is_done, counts })
     }
@@ -225,14 +270,16 @@ impl Store {
         let objects = collection.objects;
         let mut written = match collection.repack {
             Repack::Thorough => {
-                let (new, packed) = self.write_packed(objects, monitor)?;
-                let mark = new.as_ref().map(|new| PackedMark::after_gc(new, &packed.volumes));
-                made.indices.extend(new);
-                WrittenPacks {
-                    packed,
-                    objects: objects.iter().map(|object| object.id).collect(),
-                    mark,
-                }
+                let PackedInSteps { index, packed, steps } = self.pack_in_steps(
+                    objects,
+                    &plan.wanted,
+                    collection.step,
+                    &mut made.steps,
+                    monitor,
+                )?;
+                let mark = index.as_ref().map(|new| PackedMark::after_gc(new, &packed.volumes));
+                made.indices.extend(index);
+                WrittenPacks { packed, spared: Vec::new(), mark, steps }
             }
             Repack::Quick => {
                 let old: Vec<_> = plan.rewritten().map(|pack| pack.index.clone()).collect();
@@ -245,14 +292,13 @@ impl Store {
                     mark = mark.with_joined(new, &stripped.packed.volumes);
                 }
                 made.indices.extend(stripped.index);
-                let stays = plan.rewritten().flat_map(|pack| &pack.objects);
-                let stays = stays.filter(|id| plan.wanted.contains(*id)).copied().collect();
-                WrittenPacks { packed: stripped.packed, objects: stays, mark: Some(mark) }
+                let (packed, mark) = (stripped.packed, Some(mark));
+                WrittenPacks { packed, spared: Vec::new(), mark, steps: Steps::One }
             }
         };
         let (index, spared) = self.write_spared(plan, monitor)?;
         made.indices.extend(index);
-        written.objects.extend(spared.iter().map(|object| object.id));
+        written.spared = spared;
         Ok(written)
     }
 
@@ -260,14 +306,9 @@ impl Store {
     /// Must be called after `before_drop`, which removes the last references to these objects.
     fn remove_unwanted(&self, plan: &Plan) -> Result<()> {
         let dir = self.pack_dir();
-        let is_unwanted = |pack: &&OldPack| {
-            !pack.stays
-                && !pack.objects.is_empty()
-                && pack.objects.iter().all(|id| plan.gone.contains(id))
-        };
         forget_multi_pack_index(&dir)?;
         self.forget_commit_graph()?;
-        self.remove_packs(plan.packs.iter().filter(is_unwanted).map(|pack| &pack.index))?;
+        self.remove_packs(plan.packs.iter().filter(|pack| pack.is_gone).map(|pack| &pack.index))?;
         for object in plan.loose.iter().filter(|object| plan.gone.contains(&object.id)) {
             files::remove(&object.path)?;
         }
@@ -293,8 +334,8 @@ impl Store {
         monitor: &mut dyn Monitor,
     ) -> Result<(Option<PathBuf>, Vec<PackSlot>)> {
         let spare = &plan.spare;
-        let left_alone = plan.packs.iter().filter(|pack| is_only(pack, spare));
-        let stay: HashSet<_> = left_alone.flat_map(|pack| &pack.objects).collect();
+        let left_alone = plan.packs.iter().filter(|pack| pack.is_spared);
+        let stay: HashSet<_> = left_alone.flat_map(|pack| pack.objects.iter()).collect();
         let reader = self.reader();
         let mut objects = Vec::new();
         for id in spare.iter().filter(|id| !stay.contains(id)) {
@@ -326,14 +367,26 @@ impl Store {
 struct NewPacks<'p> {
     packs: &'p [OldPack],
     indices: Vec<PathBuf>,
+    /// Packs of complete steps. They stay after a failure, unless the disk is full.
+    steps: Vec<PathBuf>,
 }
 
 impl NewPacks<'_> {
     fn take_away(&mut self) {
-        for index in self.indices.drain(..) {
-            if self.packs.iter().all(|pack| pack.index != index) {
-                let _ = remove_pack(&index);
-            }
+        let indices = std::mem::take(&mut self.indices);
+        indices.iter().for_each(|index| self.remove(index));
+    }
+
+    /// Removes the packs of steps, because on a full disk the next snapshot needs their space.
+    fn take_steps_away(&mut self) {
+        let steps = std::mem::take(&mut self.steps);
+        steps.iter().for_each(|index| self.remove(index));
+    }
+
+    fn remove(&self, index: &Path) {
+        let is_new = self.packs.iter().all(|pack| pack.index != index);
+        if is_new && !self.steps.iter().any(|step| step == index) {
+            let _ = remove_pack(index);
         }
     }
 }
@@ -342,11 +395,6 @@ impl Drop for NewPacks<'_> {
     fn drop(&mut self) {
         self.take_away();
     }
-}
-
-/// Whether a pack contains only spared objects. Such a pack is left unchanged.
-fn is_only(pack: &OldPack, spare: &HashSet<ObjectId>) -> bool {
-    !pack.objects.is_empty() && pack.objects.iter().all(|id| spare.contains(id))
 }
 
 fn old_packs(dir: &Path) -> Result<Vec<OldPack>> {
@@ -362,6 +410,8 @@ fn old_packs(dir: &Path) -> Result<Vec<OldPack>> {
             modified: found.modified().unwrap_or(SystemTime::UNIX_EPOCH),
             stays: is_kept(&index)?,
             is_rewritten: false,
+            is_spared: false,
+            is_gone: false,
             index,
         });
     }

@@ -25,7 +25,7 @@ impl Default for Zlib {
     }
 }
 
-const TORN: Fault = "its bytes cannot be decompressed";
+pub(super) const TORN: Fault = "its bytes cannot be decompressed";
 pub(super) const TOO_LONG: Fault = "its recorded length exceeds the limit for such objects";
 
 pub(super) fn inflate(

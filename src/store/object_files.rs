@@ -26,7 +26,7 @@ const ROUNDS: usize = 16;
 /// Number of bytes of objects after which all packs are closed, to be opened again when needed.
 /// Pages of a pack that were read stay mapped until then, and the system counts them as memory of
 /// this process.
-const MAX_MAPPED_BYTES: u64 = 16 << 20;
+const MAX_MAPPED_BYTES: u64 = 8 << 20;
 
 /// The object files of a repository; shared by all readers.
 pub(super) struct ObjectFiles {

@@ -16,6 +16,7 @@ use sha1::{Digest, Sha1};
 
 use super::compressor::{Compressor, Effort};
 use super::limits::longest;
+use super::long_blob::LongBlob;
 use super::object::hash;
 use super::pack_folder::{TEMP_PREFIX, give_name};
 use super::pack_index::{self, IndexEntry};
@@ -238,6 +239,32 @@ impl PackWriter {
     pub(super) fn append_raw(&mut self, id: ObjectId, raw: &[u8]) -> Result<()> {
         if self.added.insert(id) {
             self.write(id, crc32fast::hash(raw), &[raw])?;
+        }
+        Ok(())
+    }
+
+    /// Appends an entry of another pack, with the checksum that the index of that pack records.
+    pub(super) fn append_copy(&mut self, id: ObjectId, crc32: u32, raw: &[u8]) -> Result<()> {
+        self.write(id, crc32, &[raw])
+    }
+
+    /// Appends a blob of another pack. Its compressed bytes are copied unchanged, in pieces.
+    pub(super) fn append_long(&mut self, id: ObjectId, blob: &LongBlob) -> Result<()> {
+        let mut head = Vec::with_capacity(16);
+        Header::Blob.write_to(blob.size(), &mut head).map_err(Error::io(&self.dir))?;
+        let mut crc = crc32fast::Hasher::new();
+        crc.update(&head);
+        self.write(id, 0, &[&head])?;
+        let Some(out) = &mut self.out else { return Ok(()) };
+        self.broken = true;
+        blob.for_each_compressed(|bytes| {
+            crc.update(bytes);
+            self.length += bytes.len() as u64;
+            out.write_all(bytes).map_err(Error::io(&self.dir))
+        })?;
+        self.broken = false;
+        if let Some(entry) = self.entries.last_mut() {
+            entry.crc32 = crc.finalize();
         }
         Ok(())
     }

@@ -18,7 +18,7 @@ use gix::odb::pack::data::entry::Header;
 use gix::odb::pack::{data, index};
 
 use super::inflate::{Fault, InflateResult, TOO_LONG, begin_of, inflate};
-use super::limits::longest;
+use super::limits::{LONG_BLOB, longest};
 use super::recent_objects::{RecentObject, RecentObjects};
 use super::{Error, Kind, ObjectId, Result, delta};
 
@@ -101,6 +101,32 @@ impl PackFile {
         open(&self.data, &path, |path| data::File::at(path, gix::hash::Kind::Sha1))
     }
 
+    /// Calls `take` for each stretch of a pack that is read from start to end. Opens the pack again
+    /// between two stretches: pages that were read stay mapped until then, and the system counts
+    /// them as memory of this process.
+    pub(super) fn in_windows<T>(
+        &self,
+        stretches: Vec<T>,
+        mut take: impl FnMut(T, &data::File, &Self) -> Result<()>,
+    ) -> Result<()> {
+        let mut window = self.opened_again()?;
+        for (n, stretch) in stretches.into_iter().enumerate() {
+            // If the pack was removed in the meantime, the open file can still be read.
+            let again = if n > 0 { self.opened_again()? } else { None };
+            window = again.or(window);
+            let file = window.as_ref().unwrap_or(self);
+            take(stretch, file.data()?.whole(&self.path)?, file)?;
+        }
+        Ok(())
+    }
+
+    fn opened_again(&self) -> Result<Option<Self>> {
+        let is_too_deep = self.is_too_deep.clone();
+        let again = Self { is_too_deep, ..Self::new(self.path.clone()) };
+        let is_open = again.index()?.problem().is_none() && again.data()?.problem().is_none();
+        Ok(is_open.then_some(again))
+    }
+
     pub(super) fn offset_of(&self, id: ObjectId) -> Result<Option<u64>> {
         Ok(match self.index()? {
             OpenResult::Whole(index) => {
@@ -108,6 +134,17 @@ impl PackFile {
             }
             OpenResult::Damaged(_) | OpenResult::Gone => None,
         })
+    }
+
+    /// Returns the entry at this offset if it is a blob longer than [`LONG_BLOB`] and not a delta.
+    pub(super) fn long_entry(&self, offset: u64) -> Result<Option<data::Entry>> {
+        let OpenResult::Whole(data) = self.data()? else { return Ok(None) };
+        let is_long = |entry: &data::Entry| {
+            entry.header == Header::Blob
+                && (LONG_BLOB + 1..=longest(Kind::Blob)).contains(&entry.decompressed_size)
+        };
+        let is_there = offset < data.pack_end() as u64;
+        Ok(data.entry(offset).ok().filter(is_long).filter(|_| is_there))
     }
 
     fn data_for(&self, id: ObjectId) -> Result<&data::File> {

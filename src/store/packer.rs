@@ -12,16 +12,12 @@ use std::sync::mpsc::SyncSender;
 
 use super::compressor::{Compressor, Effort};
 use super::delta::{self, Index};
+use super::limits::LONG_BLOB;
+use super::long_blob::LongBlob;
+use super::measured_objects::{MeasuredObjects, PackSlot};
 use super::pack_entries::PackedEntries;
 use super::volume::{EncodedVolume, Volume};
-use super::{Error, Kind, ObjectId, Readers, Result};
-
-#[derive(Clone, Copy, Debug)]
-pub struct PackSlot {
-    pub id: ObjectId,
-    pub kind: Kind,
-    pub slot: u32,
-}
+use super::{Error, Kind, Readers, Result};
 
 /// Maximum length of a delta chain.
 const DEPTH: usize = 32;
@@ -46,8 +42,22 @@ pub(super) enum BaseOf {
 }
 
 pub(super) enum PackRecord {
-    Object { number: usize, base: Option<BaseOf>, size: usize, compressed: Vec<u8> },
-    Volume { part: usize, number: usize, volume: EncodedVolume },
+    Object {
+        number: usize,
+        base: Option<BaseOf>,
+        size: usize,
+        compressed: Vec<u8>,
+    },
+    /// A blob whose compressed bytes are copied unchanged.
+    LongBlob {
+        number: usize,
+        blob: LongBlob,
+    },
+    Volume {
+        part: usize,
+        number: usize,
+        volume: EncodedVolume,
+    },
 }
 
 /// Result of packing a part. The error is `None` if another part failed, so that the result is not
@@ -107,13 +117,21 @@ impl<'a> Packer<'a> {
 
     pub(super) fn pack_part(
         &mut self,
-        objects: &[PackSlot],
+        MeasuredObjects { objects, lengths }: MeasuredObjects<'_>,
         part: Range<usize>,
         readers: &Readers,
     ) -> Packing<()> {
-        let reader = readers.reader();
+        let reader = readers.reader_in_order();
         for number in part {
             let object = objects[number];
+            if object.kind == Kind::Blob
+                && u64::from(lengths[number]) > LONG_BLOB
+                && !self.packed.contains_key(&object.id)
+                && let Some(blob) = reader.long_blob(object.id)?.filter(LongBlob::is_incompressible)
+            {
+                self.write(PackRecord::LongBlob { number, blob })?;
+                continue;
+            }
             let mut data = Vec::new();
             reader.read(object.id, object.kind, &mut data)?;
             self.pack(number, object, data)?;
@@ -127,7 +145,7 @@ impl<'a> Packer<'a> {
     fn pack(&mut self, number: usize, object: PackSlot, data: Vec<u8>) -> Packing<()> {
         self.make_room(object.slot, data.len());
         if let Some(packed) = self.packed.get(&object.id) {
-            self.keep_as_base(number, object, data, packed.depth);
+            self.keep_as_base(number, object, data, packed.depth as usize);
             return Ok(());
         }
         let delta = match self.best_delta(object, &data) {
@@ -328,7 +346,9 @@ mod tests {
         let packed = PackedEntries::new();
         let mut packer = Packer::new(0, &sender, &packed, Effort::Thorough);
         drop(receiver);
-        let ended = packer.pack_part(&objects, 0..objects.len(), &store.reader().shared());
+        let lengths = store.lengths(&objects).unwrap();
+        let measured = MeasuredObjects { objects: &objects, lengths: &lengths };
+        let ended = packer.pack_part(measured, 0..objects.len(), &store.reader().shared());
         assert!(matches!(ended, Err(None)));
         assert!(packer.window.is_empty(), "no second one was even read");
     }

@@ -7,7 +7,7 @@ use super::object::verify;
 use super::object_files::{LastListing, ObjectFiles, ObjectPlace};
 use super::recent_objects::RecentObjects;
 use super::tree::{self, RawTree};
-use super::{Commit, Error, Kind, ObjectId, Result, Store, commit, unless_lost};
+use super::{Commit, Error, Kind, LongBlob, ObjectId, Result, Store, commit, unless_lost};
 
 /// Reads objects. Each thread needs its own reader.
 pub struct Reader {
@@ -28,6 +28,11 @@ pub struct Readers(Arc<ObjectFiles>);
 impl Readers {
     pub fn reader(&self) -> Reader {
         Reader::over(Arc::clone(&self.0))
+    }
+
+    /// Returns a reader with a small cache, for objects that are read in the order of a pack.
+    pub fn reader_in_order(&self) -> Reader {
+        Reader { kept: RefCell::new(RecentObjects::in_order()), ..self.reader() }
     }
 
     pub(super) fn close_packs(&self) {
@@ -88,6 +93,15 @@ impl Reader {
         let mut buffer = Vec::new();
         self.read(id, Kind::Blob, &mut buffer)?;
         Ok(buffer)
+    }
+
+    /// Returns a long blob, which can be read in pieces. `None` if the blob is short or stored in a
+    /// form that must be read as a whole. Fails if the blob is damaged.
+    pub fn long_blob(&self, id: ObjectId) -> Result<Option<LongBlob>> {
+        self.find(id, |place, _| match place {
+            ObjectPlace::Packed { pack, offset } => pack.long_blob(id, offset),
+            ObjectPlace::Loose { .. } => Ok(None),
+        })
     }
 
     pub fn raw_tree(&self, id: ObjectId) -> Result<RawTree> {

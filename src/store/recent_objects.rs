@@ -6,10 +6,13 @@ use std::sync::Arc;
 use super::Kind;
 use super::inflate::Zlib;
 
+/// Maximum total length of the objects, in bytes.
 const KEPT_BYTES: usize = 16 << 20;
+/// Maximum total length for a reader of objects in the order of a pack, of which there is one per core.
+const KEPT_IN_ORDER: usize = 4 << 20;
 
-#[derive(Default)]
 pub(super) struct RecentObjects {
+    limit: usize,
     objects: HashMap<(u64, u64), RecentObject>,
     /// Keys of `objects`, in the order of eviction. A key whose object was used in the meantime is
     /// moved to the end instead.
@@ -27,7 +30,29 @@ pub(super) struct RecentObject {
     is_used: bool,
 }
 
+impl Default for RecentObjects {
+    fn default() -> Self {
+        Self::with_limit(KEPT_BYTES)
+    }
+}
+
 impl RecentObjects {
+    /// Returns a small cache, for objects that are read in the order of a pack.
+    pub(super) fn in_order() -> Self {
+        Self::with_limit(KEPT_IN_ORDER)
+    }
+
+    fn with_limit(limit: usize) -> Self {
+        Self {
+            limit,
+            objects: HashMap::new(),
+            order: VecDeque::new(),
+            bytes: 0,
+            zlib: Zlib::default(),
+            delta: Vec::new(),
+        }
+    }
+
     pub(super) fn get(&mut self, place: (u64, u64)) -> Option<RecentObject> {
         let found = self.objects.get_mut(&place)?;
         found.is_used = true;
@@ -35,14 +60,14 @@ impl RecentObjects {
     }
 
     pub(super) fn put(&mut self, place: (u64, u64), kind: Kind, depth: usize, data: &Arc<Vec<u8>>) {
-        if data.len() > KEPT_BYTES / 2 || self.objects.contains_key(&place) {
+        if data.len() > self.limit / 2 || self.objects.contains_key(&place) {
             return;
         }
         self.bytes += data.len() + 64;
         let data = Arc::clone(data);
         self.objects.insert(place, RecentObject { kind, depth, data, is_used: false });
         self.order.push_back(place);
-        while self.bytes > KEPT_BYTES
+        while self.bytes > self.limit
             && let Some(oldest) = self.order.pop_front()
         {
             match self.objects.get_mut(&oldest) {

@@ -1,7 +1,6 @@
 //! Packs objects on all cores, into a new pack or at the end of a pack that is being written.
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
 use std::thread::Builder;
@@ -9,11 +8,12 @@ use std::thread::Builder;
 use gix::odb::pack::data::entry::Header;
 
 use super::compressor::Effort;
+use super::measured_objects::{MeasuredObjects, PackSlot};
 use super::pack::{PackWriter, whole};
 use super::pack_entries::PackedEntries;
-use super::packer::{BaseOf, PackRecord, PackSlot, Packer};
-use super::{Error, ObjectId, Readers, Result, Store};
-use crate::parallel::{cores, in_parts};
+use super::packer::{BaseOf, PackRecord, Packer};
+use super::{Error, ObjectId, Result, Store};
+use crate::parallel::cores;
 use crate::progress::Monitor;
 
 #[derive(Clone, Debug, Default)]
@@ -47,14 +47,29 @@ impl Store {
         effort: Effort,
         monitor: &mut dyn Monitor,
     ) -> Result<PackStats> {
-        let offset = |object: &PackSlot| there.get(&object.id).map(|there| there.offset);
-        let mut offsets: Vec<Option<u64>> = objects.iter().map(offset).collect();
+        let objects = MeasuredObjects { objects, lengths: &self.lengths(objects)? };
+        self.pack_measured(writer, objects, there, effort, monitor)
+    }
+
+    /// Like [`pack_onto`](Self::pack_onto), for objects whose lengths are known.
+    pub(super) fn pack_measured(
+        &self,
+        writer: &mut PackWriter,
+        measured: MeasuredObjects<'_>,
+        there: &PackedEntries,
+        effort: Effort,
+        monitor: &mut dyn Monitor,
+    ) -> Result<PackStats> {
+        let objects = measured.objects;
+        // Offset of each object in the pack; `NOWHERE` if it is not there yet.
+        let offset =
+            |object: &PackSlot| there.get(&object.id).map_or(NOWHERE, |there| there.offset);
+        let mut offsets: Vec<u64> = objects.iter().map(offset).collect();
         let mut volumes: HashMap<(usize, usize), u64> = HashMap::new();
         let mut packed = PackStats { objects: objects.len(), ..PackStats::default() };
         let readers = self.reader().shared();
-        let parts = parts(objects, &readers)?;
-        // Reading the lengths of all objects has mapped every pack.
-        readers.close_packs();
+        let share = measured.cost(0..objects.len()) / cores() as u64 + 1;
+        let parts = measured.ranges(share);
         // The channel has room for few records, so that they do not fill the memory if the disk is
         // slow.
         let (sender, receiver) = sync_channel::<Result<PackRecord>>(64);
@@ -63,7 +78,7 @@ impl Store {
                 let (sender, readers) = (sender.clone(), &readers);
                 let work = move || {
                     let mut packer = Packer::new(n, &sender, there, effort);
-                    if let Err(Some(error)) = packer.pack_part(objects, part, readers) {
+                    if let Err(Some(error)) = packer.pack_part(measured, part, readers) {
                         let _ = sender.send(Err(error));
                     }
                 };
@@ -75,12 +90,12 @@ impl Store {
                 let offset = writer.next_offset();
                 match ready? {
                     PackRecord::Object { number, base, size, compressed } => {
-                        offsets[number] = Some(offset);
+                        offsets[number] = offset;
                         packed.deltas += usize::from(base.is_some());
                         let header = match base {
                             Some(base) => {
                                 let at = match base {
-                                    BaseOf::Object(number) => offsets[number],
+                                    BaseOf::Object(number) => Some(offsets[number]),
                                     BaseOf::Volume(part, number) => {
                                         volumes.get(&(part, number)).copied()
                                     }
@@ -94,6 +109,11 @@ impl Store {
                             None => whole(objects[number].kind),
                         };
                         writer.append_entry(objects[number].id, header, size, &compressed)?;
+                        monitor.advance(1);
+                    }
+                    PackRecord::LongBlob { number, blob } => {
+                        offsets[number] = offset;
+                        writer.append_long(objects[number].id, &blob)?;
                         monitor.advance(1);
                     }
                     PackRecord::Volume { part, number, volume } => {
@@ -115,30 +135,5 @@ fn lost_base(id: ObjectId) -> Error {
     Error::Git { what: format!("cannot pack object {id}"), why }
 }
 
-/// Divides the objects into a range for each core, of about equal total lengths. A slot is never
-/// divided. A delta and its base are always in the same range.
-fn parts(objects: &[PackSlot], readers: &Readers) -> Result<Vec<Range<usize>>> {
-    let lengths = |part: &[PackSlot]| {
-        let reader = readers.reader();
-        let length = |object: &PackSlot| {
-            Ok(reader.look(object.id)?.map_or(0, |(_, length)| length).saturating_add(SMALL))
-        };
-        part.iter().map(length).collect::<Result<Vec<_>>>()
-    };
-    let lengths = in_parts(objects, 256, lengths).into_iter().collect::<Result<Vec<_>>>()?.concat();
-    let share = lengths.iter().sum::<u64>() / cores() as u64 + 1;
-    let mut parts = Vec::new();
-    let (mut begin, mut held) = (0, 0);
-    for (n, length) in lengths.iter().enumerate() {
-        if held >= share && objects[n].slot != objects[n - 1].slot {
-            parts.push(begin..n);
-            (begin, held) = (n, 0);
-        }
-        held += length;
-    }
-    parts.push(begin..objects.len());
-    Ok(parts)
-}
-
-/// Fixed cost of packing an object, expressed as a number of bytes.
-const SMALL: u64 = 200;
+/// Offset of an object that is not in the pack: no pack is that long.
+const NOWHERE: u64 = u64::MAX;

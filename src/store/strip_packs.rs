@@ -8,9 +8,9 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use super::compressor::Effort;
+use super::measured_objects::PackSlot;
 use super::pack_entries::{PackEntry, PackedEntries, copy_entries, valid_entries};
 use super::pack_file::PackFile;
-use super::packer::PackSlot;
 use super::repack::PackStats;
 use super::{ObjectId, Result, Store};
 use crate::progress::Monitor;
@@ -38,24 +38,29 @@ impl Store {
         let (mut again, mut lost_volumes) = (HashSet::new(), HashSet::new());
         for index in packs {
             let file = PackFile::new((*index).clone());
-            let Some((data, entries)) = valid_entries(&file)? else {
+            let Some(entries) = valid_entries(&file)? else {
                 // The pack is damaged, so its entries are not copied: its objects are packed again.
                 let list = file.index()?.whole(index)?;
                 again.extend(list.iter().map(|entry| entry.oid));
                 continue;
             };
-            lost_volumes.extend(entries.iter().map(|entry| entry.id));
-            let gone = entries.iter().filter(|entry| goes(entry));
+            lost_volumes
+                .extend(entries.iter().map(|entry| entry.id).filter(|id| volumes.contains(id)));
             // Offsets of the bases of removed objects. A volume at one of these offsets contains
             // the text of a removed object.
-            let lost: HashSet<_> = gone.filter_map(|entry| entry.base_offset(data)).collect();
+            let mut lost = HashSet::new();
+            file.in_windows(entries.stretches(usize::MAX), |positions, data, _| {
+                let gone = positions.map(|n| entries.at(n)).filter(|entry| goes(entry));
+                lost.extend(gone.filter_map(|entry| entry.base_offset(data)));
+                Ok(())
+            })?;
             let stays = |entry: &PackEntry| {
                 let is_lost = volumes.contains(&entry.id) && lost.contains(&entry.span.start);
                 !goes(entry) && !is_lost
             };
-            again.extend(copy_entries(&mut writer, data, &entries, stays, &mut copied)?);
+            again.extend(copy_entries(&mut writer, &file, &entries, stays, &mut copied)?);
         }
-        lost_volumes.retain(|id| volumes.contains(id) && !copied.contains_key(id));
+        lost_volumes.retain(|id| !copied.contains_key(id));
         let is_again =
             |object: &&PackSlot| again.contains(&object.id) && !copied.contains_key(&object.id);
         let rest: Vec<_> = objects.iter().filter(is_again).copied().collect();

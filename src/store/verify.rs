@@ -1,17 +1,18 @@
 //! Verifies the repository: reads, decompresses and hashes every object in every pack and loose
 //! file.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use gix::odb::pack::index::Version;
+use sha1::{Digest, Sha1};
 
 use super::files::{exists, files_ending};
+use super::id_set::IdSet;
 use super::loose::{Loose, loose_objects, read_loose};
 use super::object::verify;
-use super::pack_entries::valid_entries;
+use super::pack_entries::{PackEntries, PackEntry};
 use super::pack_file::{OpenResult, PackFile};
-use super::pack_index::checksum;
 use super::recent_objects::RecentObjects;
 use super::{Error, Loss, ObjectId, Result, Store};
 use crate::parallel::in_parts;
@@ -26,7 +27,7 @@ pub struct Health {
     /// Indices without packs. If no object is missing, they remain from an interrupted removal,
     /// which `gc` completes.
     pub without_pack: Vec<DamagedFile>,
-    sound: HashSet<ObjectId>,
+    sound: IdSet,
 }
 
 #[derive(Debug)]
@@ -48,7 +49,9 @@ impl Health {
         self.sound.contains(&id)
     }
 
-    fn without_copies(mut self) -> Self {
+    /// Completes the report: an object counts as damaged only if all its copies are.
+    fn with_sound(mut self, sound: Vec<ObjectId>) -> Self {
+        self.sound = IdSet::new(sound);
         self.damaged.retain(|id, _| !self.sound.contains(id));
         self
     }
@@ -61,7 +64,7 @@ impl Health {
 impl Store {
     /// Reads every object. Fails on a temporary failure to read, because the object may be valid.
     pub fn verify_objects(&self, monitor: &mut dyn Monitor) -> Result<Health> {
-        let mut health = Health::default();
+        let (mut health, mut sound) = (Health::default(), Vec::new());
         let dir = self.pack_dir();
         for path in files_ending(&dir, "pack")? {
             if !exists(&path.with_extension("idx"))? {
@@ -72,15 +75,17 @@ impl Store {
         }
         for index in files_ending(&dir, "idx")? {
             if exists(&index.with_extension("pack"))? {
-                self.verify_pack(&index, &mut health, monitor)?;
+                self.verify_pack(&index, &mut health, &mut sound, monitor)?;
             } else {
                 let file = DamagedFile::new(self, &index, "its pack is missing");
                 health.without_pack.push(file);
             }
         }
-        self.verify_loose(&mut health, monitor)?;
-        Ok(health.without_copies())
+        self.verify_loose(&mut health, &mut sound, monitor)?;
+        Ok(health.with_sound(sound))
     }
+
+    /// Reads every object of new packs, which must contain the objects `wanted`.
 
     pub(super) fn read_back(
         &self,
@@ -88,11 +93,11 @@ impl Store {
         mut wanted: impl Iterator<Item = ObjectId>,
         monitor: &mut dyn Monitor,
     ) -> Result<Health> {
-        let mut health = Health::default();
+        let (mut health, mut sound) = (Health::default(), Vec::new());
         for index in indices {
-            self.verify_pack(index, &mut health, monitor)?;
+            self.verify_pack(index, &mut health, &mut sound, monitor)?;
         }
-        let health = health.without_copies();
+        let health = health.with_sound(sound);
         let file = health.files.first().map(|file| (file.path.clone(), &file.why));
         let pack = || indices.first().cloned().unwrap_or_default();
         let damage = file.or_else(|| health.damaged.values().next().map(|why| (pack(), why)));
@@ -110,6 +115,7 @@ impl Store {
         &self,
         path: &Path,
         health: &mut Health,
+        sound: &mut Vec<ObjectId>,
         monitor: &mut dyn Monitor,
     ) -> Result<()> {
         let pack_path = path.with_extension("pack");
@@ -126,8 +132,11 @@ impl Store {
             }
         };
         let former = health.files.len();
-        let bytes = data.entry_slice(0..data.pack_end() as u64);
-        if bytes.is_none_or(|bytes| checksum(bytes) != data.checksum()) {
+        let entries = PackEntries::new(index, data.pack_end() as u64);
+        let mut whole = Sha1::new();
+        let are_valid = entries.are_valid(&pack_path, |bytes| whole.update(bytes));
+        let are_valid = are_valid.map_err(Error::io(&pack_path))?;
+        if ObjectId::Sha1(whole.finalize().into()) != data.checksum() {
             health.damaged_file(self, &pack_path, "its checksum is wrong");
         }
         let mut quiet = gix::progress::Discard;
@@ -140,36 +149,37 @@ impl Store {
         }
         // A lookup does not find an id that is out of order. If an id is listed twice, one entry
         // hides the other.
-        let mut entries = (0..).zip(index.iter());
-        if !entries.all(|(place, entry)| index.lookup(entry.oid) == Some(place)) {
+        let mut listed = (0..).zip(index.iter());
+        if !listed.all(|(place, entry)| index.lookup(entry.oid) == Some(place)) {
             health.damaged_file(self, path, "its objects are out of order, or one is listed twice");
         }
         // Indices of version 1 have no checksums of objects. If other damage was found, these
         // checksums may be wrong, too, and are not reported again.
         let has_checksums = index.version() != Version::V1;
-        if health.files.len() == former && has_checksums && valid_entries(&file)?.is_none() {
+        if health.files.len() == former && has_checksums && !are_valid {
             health.damaged_file(self, path, "the checksum of one of its objects is wrong");
         }
         monitor.begin("reading objects", Some(u64::from(index.num_objects())));
         // Objects are read in the order of their offsets, so that a base of many deltas is decoded
         // once.
-        let mut objects: Vec<_> =
-            index.iter().map(|entry| (entry.pack_offset, entry.oid)).collect();
-        objects.sort_unstable();
-        let read = |objects: &[(u64, ObjectId)]| {
-            let (mut kept, mut buffer) = (RecentObjects::default(), Vec::new());
-            let read = |(offset, id): &(u64, ObjectId)| {
-                let kind = file.read(*id, *offset, &mut kept, &mut buffer)?;
-                verify(*id, kind, &buffer)
+        file.in_windows(entries.stretches(STRETCH), |positions, _, file| {
+            let objects: Vec<_> = positions.map(|n| entries.at(n)).collect();
+            let read = |objects: &[PackEntry]| {
+                let (mut kept, mut buffer) = (RecentObjects::in_order(), Vec::new());
+                let read = |PackEntry { id, span, .. }: &PackEntry| {
+                    if file.long_blob(*id, span.start)?.is_some() {
+                        return Ok(());
+                    }
+                    let kind = file.read(*id, span.start, &mut kept, &mut buffer)?;
+                    verify(*id, kind, &buffer)
+                };
+                objects.iter().map(read).collect::<Vec<_>>()
             };
-            objects.iter().map(read).collect::<Vec<_>>()
-        };
-        for stretch in objects.chunks(STRETCH) {
-            let outcomes = in_parts(stretch, 256, read).into_iter().flatten();
-            for ((_, id), outcome) in stretch.iter().zip(outcomes) {
+            let outcomes = in_parts(&objects, 256, read).into_iter().flatten();
+            for (PackEntry { id, .. }, outcome) in objects.iter().zip(outcomes) {
                 health.objects += 1;
                 match outcome {
-                    Ok(()) => drop(health.sound.insert(*id)),
+                    Ok(()) => sound.push(*id),
                     Err(error) if error.is_loss() => {
                         let why = format!(
                             "{error} (in {})",
@@ -180,12 +190,17 @@ impl Store {
                     Err(error) => return Err(error),
                 }
             }
-            monitor.advance(stretch.len() as u64);
-        }
-        Ok(())
+            monitor.advance(objects.len() as u64);
+            Ok(())
+        })
     }
 
-    fn verify_loose(&self, health: &mut Health, monitor: &mut dyn Monitor) -> Result<()> {
+    fn verify_loose(
+        &self,
+        health: &mut Health,
+        sound: &mut Vec<ObjectId>,
+        monitor: &mut dyn Monitor,
+    ) -> Result<()> {
         monitor.begin("reading loose objects", None);
         let mut buffer = Vec::new();
         for Loose { id, path, .. } in loose_objects(&self.objects_dir())? {
@@ -193,7 +208,7 @@ impl Store {
             monitor.advance(1);
             let read = read_loose(id, &path, &mut buffer);
             match read.and_then(|kind| verify(id, kind, &buffer)) {
-                Ok(()) => drop(health.sound.insert(id)),
+                Ok(()) => sound.push(id),
                 Err(error) if error.is_loss() => {
                     health.damaged_file(self, &path, error.to_string());
                     health.damaged.insert(id, error.to_string());
@@ -205,7 +220,7 @@ impl Store {
     }
 }
 
-/// Number of objects between two progress reports.
+/// Maximum number of objects between two progress reports.
 const STRETCH: usize = 1 << 14;
 
 #[cfg(test)]
@@ -215,6 +230,7 @@ mod tests {
     use super::*;
     use crate::progress::NoProgress;
     use crate::store::fuzzing::sample_pack;
+    use crate::store::pack_index::checksum;
 
     /// Changes the index of a sample pack and corrects its checksum. Returns the problems that
     /// `check` finds in the store's files.

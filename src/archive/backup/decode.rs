@@ -7,8 +7,10 @@ use zstd::stream::read::Decoder as Zstd;
 use super::error::reading;
 use super::{AGE_MAGIC, BackupError, Header, LONGEST_HEADER, MAGIC, Result, VERSION, WINDOW_LOG};
 use crate::regular::read_some;
-use crate::store::{Kind, longest};
+use crate::store::{Kind, ObjectHasher, ObjectId, longest};
 
+/// Length, in bytes, of the pieces in which an object is hashed.
+const PIECE: usize = 1 << 16;
 /// Kind of the last record, which ends the stream.
 pub(super) const END: u8 = 0;
 
@@ -68,6 +70,39 @@ impl<R: Read> Decoder<R> {
     /// Returns the next object. Returns `None` if all objects were read and the checksum of the
     /// stream is correct.
     pub fn next_object(&mut self) -> Result<Option<(Kind, &[u8])>> {
+        let Some((kind, length)) = self.next_record()? else { return Ok(None) };
+        self.object.clear();
+        let Some(stream) = &mut self.stream else { return Ok(None) };
+        // The buffer grows with the bytes that are read, not with the stated length, which may be
+        // forged.
+        let read = stream.by_ref().take(length).read_to_end(&mut self.object).map_err(reading)?;
+        if read as u64 != length {
+            return Err(BackupError::damaged("it is truncated"));
+        }
+        Ok(Some((kind, &self.object)))
+    }
+
+    /// Returns the id of the next object, or `None` at the end like
+    /// [`next_object`](Self::next_object). The object is read in pieces and not kept.
+    pub fn next_id(&mut self) -> Result<Option<ObjectId>> {
+        let Some((kind, mut left)) = self.next_record()? else { return Ok(None) };
+        let Some(stream) = &mut self.stream else { return Ok(None) };
+        let mut hasher = ObjectHasher::new(kind, left);
+        while left > 0 {
+            let most = left.min(PIECE as u64) as usize;
+            self.object.resize(most, 0);
+            let read = read_some(stream, &mut self.object).map_err(reading)?;
+            if read == 0 {
+                return Err(BackupError::damaged("it is truncated"));
+            }
+            hasher.update(&self.object[..read]);
+            left -= read as u64;
+        }
+        Ok(Some(hasher.finish()?))
+    }
+
+    /// Reads the kind and length of the next object.
+    fn next_record(&mut self) -> Result<Option<(Kind, u64)>> {
         let Some(stream) = &mut self.stream else { return Ok(None) };
         let mut kind = [0];
         stream.read_exact(&mut kind).map_err(reading)?;
@@ -88,17 +123,10 @@ impl<R: Read> Decoder<R> {
             let most = longest(kind) >> 20;
             return Err(BackupError::damaged(format!("a {kind} in it is longer than {most} MiB")));
         }
-        self.object.clear();
-        // The buffer grows with the bytes that are read, not with the stated length, which may be
-        // forged.
-        let read = stream.by_ref().take(length).read_to_end(&mut self.object).map_err(reading)?;
-        if read as u64 != length {
-            return Err(BackupError::damaged("it is truncated"));
-        }
         self.objects += 1;
         self.commits += u64::from(kind == Kind::Commit);
         self.bytes += length;
-        Ok(Some((kind, &self.object)))
+        Ok(Some((kind, length)))
     }
 
     /// Checks the end of the stream: its counts and its checksum must be correct, and no data may

@@ -8,7 +8,7 @@ use zstd::stream::write::Encoder;
 use super::{BackupError, Header, LONGEST_OBJECT, MAGIC, Result, VERSION};
 use crate::parallel::cores;
 use crate::progress::Monitor;
-use crate::store::{Kind, PackSlot, Reader};
+use crate::store::{Kind, LongBlob, PackSlot, Reader};
 
 /// Compression level: the highest level at which zstd does not search exhaustively. Level 19 takes
 /// ten times as long and saves only a tenth.
@@ -45,15 +45,32 @@ pub fn encode<W: Write>(
     let mut buffer = Vec::new();
     monitor.begin("writing the backup", Some(objects.len() as u64));
     for object in objects {
-        let bytes = reader.read(object.id, object.kind, &mut buffer)?;
-        if bytes.len() as u64 > LONGEST_OBJECT {
+        let blob = match object.kind {
+            Kind::Blob => reader.long_blob(object.id)?,
+            _ => None,
+        };
+        let bytes = match &blob {
+            Some(_) => &[],
+            None => reader.read(object.id, object.kind, &mut buffer)?,
+        };
+        let length = blob.as_ref().map_or(bytes.len() as u64, LongBlob::size);
+        if length > LONGEST_OBJECT {
             return Err(BackupError::TooLong { id: object.id });
         }
         totals.objects += 1;
-        totals.bytes += bytes.len() as u64;
+        totals.bytes += length;
         let mut head = vec![number_of(object.kind)];
-        push_number(&mut head, bytes.len() as u64);
-        stream.write_all(&head).and_then(|()| stream.write_all(bytes)).map_err(BackupError::Io)?;
+        push_number(&mut head, length);
+        let mut written = stream.write_all(&head).and_then(|()| stream.write_all(bytes));
+        if let Some(blob) = blob {
+            blob.for_each(|bytes| {
+                if written.is_ok() {
+                    written = stream.write_all(bytes);
+                }
+                Ok(())
+            })?;
+        }
+        written.map_err(BackupError::Io)?;
         monitor.advance(1);
     }
     let mut end = vec![super::decode::END];

@@ -250,8 +250,8 @@ fn verify(
 ) -> backup::Result<()> {
     monitor.begin("verifying the backup", Some(plan.header.objects));
     let mut expected: HashSet<_> = plan.objects.iter().map(|object| object.id).collect();
-    while let Some((kind, bytes)) = decoder.next_object()? {
-        if !expected.remove(&store::hash(kind, bytes)?) {
+    while let Some(id) = decoder.next_id()? {
+        if !expected.remove(&id) {
             return Err(differs());
         }
         monitor.advance(1);
