@@ -86,7 +86,6 @@ impl Store {
     }
 
     /// Reads every object of new packs, which must contain the objects `wanted`.
-
     pub(super) fn read_back(
         &self,
         indices: &[PathBuf],

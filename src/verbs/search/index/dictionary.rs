@@ -142,7 +142,7 @@ impl Dictionary {
             };
             let own = ours.next_if(|_| order != Ordering::Greater);
             let added = others.next_if(|_| order != Ordering::Less);
-            let Some((word, _)) = own.or(added) else { return None };
+            let (word, _) = own.or(added)?;
             let mut list = BlockList::default();
             for block in own.into_iter().flat_map(|(_, blocks)| numbers(blocks)) {
                 list.add(block);
