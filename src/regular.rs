@@ -38,7 +38,7 @@ pub fn read_all(file: File) -> io::Result<Vec<u8>> {
 }
 
 /// Reads a file whose length is known to its end, even if the length has changed.
-pub fn read_of_length(file: File, length: u64) -> io::Result<Vec<u8>> {
+pub fn read_of_length(file: impl Read, length: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(usize::try_from(length).unwrap_or(0))?;
     // `take`, because `File` would ask the system for the length and the position again.

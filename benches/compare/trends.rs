@@ -21,7 +21,7 @@ pub fn compare(counts: &[Count]) -> Vec<&'static str> {
     let text = fs::read_to_string(page()).expect("read the page");
     let table = table(&text);
     let (head, last) = (cells(table[0]), cells(table[table.len() - 1]));
-    println!("Compared with commit {} of {}:", last[1], last[0]);
+    println!("Compared with commit {} of {}, in millions of instructions or kB:", last[1], last[0]);
     let mut worse = Vec::new();
     for (name, now) in counts {
         let column = head.iter().position(|cell| cell == name);

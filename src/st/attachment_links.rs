@@ -9,6 +9,7 @@
 
 use std::collections::BTreeSet;
 
+use memchr::memmem::Finder;
 use unicode_normalization::UnicodeNormalization;
 
 use super::json::Raw;
@@ -34,8 +35,10 @@ const COMMON_KINDS: [&str; 64] = [
 /// names reserved for stvc.
 pub fn attachments(chat: &Chat<'_>, metadata: Option<Raw<'_>>) -> BTreeSet<LibraryPath> {
     let mut found = LinkedPaths(BTreeSet::new());
-    // Few lines contain links, and searching for a word is much cheaper than parsing a line.
-    for line in chat.messages.iter().filter(|line| names_one(line)) {
+    // Few lines contain links, and searching for a word is much cheaper than parsing a line. The
+    // search is prepared only once.
+    let user = Finder::new(b"user");
+    for line in chat.messages.iter().filter(|line| names_one(&user, line)) {
         let text = String::from_utf8_lossy(line);
         let Some(message) = Raw::parse_str(&text) else { continue };
         let swipes = message.list("swipe_info");
@@ -44,7 +47,7 @@ pub fn attachments(chat: &Chat<'_>, metadata: Option<Raw<'_>>) -> BTreeSet<Libra
             found.add(extra.list("image_swipes").iter().map(Raw::string));
         }
     }
-    if let Some(metadata) = metadata.filter(|metadata| names_one(metadata.as_bytes())) {
+    if let Some(metadata) = metadata.filter(|metadata| names_one(&user, metadata.as_bytes())) {
         found.add(metadata.list("attachments").iter().map(|file| file.text("url")));
         found.add(metadata.list("chat_backgrounds").iter().map(Raw::string));
         found.style(metadata.text("custom_background"));
@@ -95,10 +98,10 @@ pub fn is_common_kind(path: &LibraryPath) -> bool {
     ending.is_some_and(|ending| COMMON_KINDS.contains(&ending.as_str()))
 }
 
-fn names_one(text: &[u8]) -> bool {
+fn names_one(user: &Finder<'_>, text: &[u8]) -> bool {
     // A slash may be escaped.
     let slashes = [&b"/"[..], b"\\/", b"%2F"];
-    let mut rests = memchr::memmem::find_iter(text, b"user").map(|at| &text[at + 4..]);
+    let mut rests = user.find_iter(text).map(|at| &text[at + 4..]);
     rests.any(|rest| slashes.iter().any(|slash| rest.starts_with(slash)))
 }
 

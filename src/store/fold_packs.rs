@@ -70,7 +70,10 @@ impl Store {
         let mut writer = self.pack_writer();
         let mut copied = PackedEntries::new();
         let (mut gone, mut new) = (Vec::new(), Vec::new());
-        let (packs, largest) = small_packs(&dir)?;
+        let (mut packs, largest) = small_packs(&dir)?;
+        // An interrupted `gc` continues with these packs.
+        let steps = self.listed_steps()?;
+        packs.retain(|pack| !steps.contains(&pack.index));
         for pack in choose(packs, largest, &mark) {
             let file = PackFile::new(pack.index.clone());
             let Some(entries) = valid_entries(&file)? else { continue };

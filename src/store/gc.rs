@@ -144,16 +144,16 @@ impl Store {
         }
         let (packs, indices, steps) = (&plan.packs, Vec::new(), Vec::new());
         let mut made = NewPacks { packs, indices, steps };
-        let written = match self.write_kept(collection, &plan, &mut made, monitor) {
+        let step = Some(collection.step);
+        let written = match self.write_kept(collection, &plan, step, &mut made, monitor) {
             Err(error) if error.io_error().is_some_and(durable::is_full) => {
+                // Without steps, only one copy of the objects is written.
                 made.take_away();
+                made.take_steps_away();
                 before_drop()?;
                 self.remove_unwanted(&plan)?;
-                let written = self.write_kept(collection, &plan, &mut made, monitor);
-                written.map_err(|error| {
-                    made.take_steps_away();
-                    self.no_room(error, collected.bytes_before)
-                })
+                let written = self.write_kept(collection, &plan, None, &mut made, monitor);
+                written.map_err(|error| self.no_room(error, collected.bytes_before))
             }
             written => written,
         }?;
@@ -264,19 +264,15 @@ impl Store {
         &self,
         collection: &Collection<'_>,
         plan: &Plan,
+        step: Option<u64>,
         made: &mut NewPacks<'_>,
         monitor: &mut dyn Monitor,
     ) -> Result<WrittenPacks> {
         let objects = collection.objects;
         let mut written = match collection.repack {
             Repack::Thorough => {
-                let PackedInSteps { index, packed, steps } = self.pack_in_steps(
-                    objects,
-                    &plan.wanted,
-                    collection.step,
-                    &mut made.steps,
-                    monitor,
-                )?;
+                let PackedInSteps { index, packed, steps } =
+                    self.pack_in_steps(objects, &plan.wanted, step, &mut made.steps, monitor)?;
                 let mark = index.as_ref().map(|new| PackedMark::after_gc(new, &packed.volumes));
                 made.indices.extend(index);
                 WrittenPacks { packed, spared: Vec::new(), mark, steps }
@@ -377,7 +373,7 @@ impl NewPacks<'_> {
         indices.iter().for_each(|index| self.remove(index));
     }
 
-    /// Removes the packs of steps, because on a full disk the next snapshot needs their space.
+    /// Removes the packs of steps, because the disk is full.
     fn take_steps_away(&mut self) {
         let steps = std::mem::take(&mut self.steps);
         steps.iter().for_each(|index| self.remove(index));

@@ -3,8 +3,8 @@
 //! Each step writes a complete pack with some of the objects. The old packs stay until the last
 //! step is done, so every object is in a pack at any time, and git can read the store. The file
 //! `stvc/gc-steps` lists the packs of the steps. If the command is interrupted, the next one keeps
-//! these packs and packs only the remaining objects. After the last step, the packs of all steps
-//! are joined: their entries are copied unchanged.
+//! these packs and packs only the remaining objects. Folding leaves them unchanged meanwhile. After
+//! the last step, the packs of all steps are joined: their entries are copied unchanged.
 //!
 //! Only the order of the steps makes this safe: the pack of a step is complete and synced before it
 //! is listed, and the list is removed only after all other packs.
@@ -45,18 +45,21 @@ pub(super) enum Steps {
 }
 
 impl Store {
-    /// Packs `objects` into one pack. `wanted` contains their ids. Adds the packs of complete steps
-    /// to `made`.
+    /// Packs `objects` into one pack. `wanted` contains their ids. `step` is the total length of the
+    /// objects of one step; `None` for a single step. Adds the packs of complete steps to `made`.
     pub(super) fn pack_in_steps(
         &self,
         objects: &[PackSlot],
         wanted: &IdSet,
-        step: u64,
+        step: Option<u64>,
         made: &mut Vec<PathBuf>,
         monitor: &mut dyn Monitor,
     ) -> Result<PackedInSteps> {
         let mark = PackedMark::read(&self.packed_mark())?;
-        let (mut indices, done) = self.complete_steps(wanted, &mark)?;
+        let (mut indices, done) = match step {
+            Some(_) => self.complete_steps(wanted, &mark)?,
+            None => Default::default(),
+        };
         let rest: Cow<'_, [PackSlot]> = if done.is_empty() {
             objects.into()
         } else {
@@ -68,7 +71,7 @@ impl Store {
         let lengths = self.lengths(&rest)?;
         let rest = MeasuredObjects { objects: &rest, lengths: &lengths };
         let none = PackedEntries::new();
-        let ranges = rest.ranges(step);
+        let ranges = rest.ranges(step.unwrap_or(u64::MAX));
         let steps =
             if indices.is_empty() && ranges.len() == 1 { Steps::One } else { Steps::Several };
         for range in ranges {
@@ -97,12 +100,9 @@ impl Store {
     /// Returns the packs of complete steps whose objects are all still wanted, and the ids of these
     /// objects.
     fn complete_steps(&self, wanted: &IdSet, mark: &PackedMark) -> Result<(Vec<PathBuf>, IdSet)> {
-        let text = files::read(&self.private(STEPS))?.unwrap_or_default();
         let (mut indices, mut done) = (Vec::new(), IdSet::default());
-        for name in String::from_utf8_lossy(&text).lines() {
-            let index = self.pack_dir().join(name);
-            // The list may be damaged, so only names of packs are accepted.
-            if index.file_name().is_none_or(|found| found != name) || is_kept(&index)? {
+        for index in self.listed_steps()? {
+            if is_kept(&index)? {
                 continue;
             }
             let file = PackFile::new(index.clone());
@@ -165,6 +165,18 @@ impl Store {
         }
         packed.bytes = writer.bytes();
         Ok((writer.finish()?, packed))
+    }
+
+    /// Returns the indices of the packs that complete steps have written. Some may no longer exist.
+    pub(super) fn listed_steps(&self) -> Result<Vec<PathBuf>> {
+        let text = files::read(&self.private(STEPS))?.unwrap_or_default();
+        let dir = self.pack_dir();
+        let text = String::from_utf8_lossy(&text);
+        // The list may be damaged, so only names of files are accepted.
+        let index = |name: &str| {
+            Some(dir.join(name)).filter(|path| path.file_name() == Some(name.as_ref()))
+        };
+        Ok(text.lines().filter_map(index).collect())
     }
 
     /// Lists the packs of complete steps.
@@ -289,6 +301,10 @@ mod tests {
             let said = Command::new("git").arg("-C").arg(&path).args(["fsck", "--strict"]).status();
             assert!(said.is_err() || said.is_ok_and(|status| status.success()));
             let store = Store::open(&path).unwrap();
+            let listed = store.listed_steps().unwrap().into_iter().filter(|index| index.exists());
+            let listed: Vec<_> = listed.collect();
+            store.fold_packs(&lock(&store), &|_, _, _| Vec::new()).unwrap();
+            assert!(listed.iter().all(|index| index.exists()), "copy {copy}");
             let is_whole = |store: &Store| {
                 let reader = store.reader();
                 objects.iter().all(|object| reader.is_valid(object.id, object.kind).unwrap())

@@ -149,11 +149,9 @@ impl Store {
 }
 
 fn tail(file: &mut File, window: u64) -> io::Result<(Vec<u8>, bool)> {
-    let begin = file.seek(SeekFrom::End(0))?.saturating_sub(window);
-    let mut tail = Vec::new();
-    file.seek(SeekFrom::Start(begin))?;
-    // `take`, because `File` would ask the system for the length and the position again.
-    file.take(u64::MAX).read_to_end(&mut tail)?;
+    let end = file.seek(SeekFrom::End(0))?;
+    let begin = file.seek(SeekFrom::Start(end.saturating_sub(window)))?;
+    let mut tail = regular::read_of_length(file, end - begin)?;
     if begin > 0 {
         let cut = tail.iter().position(|byte| *byte == b'\n').map_or(tail.len(), |end| end + 1);
         tail.drain(..cut);

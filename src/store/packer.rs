@@ -28,7 +28,7 @@ const VERSIONS: usize = 2;
 /// Maximum total length, in bytes, of the bases in memory, for each core.
 const WINDOW_BYTES: usize = 32 << 20;
 /// Maximum length, in bytes, of an object that is stored as a delta or used as a base.
-const LARGE: usize = 16 << 20;
+const LARGE: usize = LONG_BLOB as usize;
 
 /// Approximate number of additional bytes for each object in a volume.
 const MEMBER_BYTES: usize = 22;
