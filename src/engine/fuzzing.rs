@@ -78,7 +78,9 @@ impl Scene {
 
     /// Returns whether a path belongs to a cache, which can be rebuilt at any time.
     pub(crate) fn is_cache(path: &Path) -> bool {
-        path.starts_with("library/.stvc/stvc/cache")
+        ["cache", "search"]
+            .iter()
+            .any(|name| path.starts_with(Path::new("library/.stvc/stvc").join(name)))
     }
 
     /// Returns the present content of the folder.

@@ -4,8 +4,8 @@
 //! Each library is also scanned at intervals, so that lost or unsupported events delay a snapshot
 //! but never prevent it.
 //!
-//! The watch of one library is a state machine ([`library_watch`]). A fixed number of threads
-//! ([`pool`]) runs those of all users, so that a host with thousands of users needs as many threads
+//! The watch of one library is a state machine (`library_watch`). A fixed number of threads
+//! (`pool`) runs those of all users, so that a host with thousands of users needs as many threads
 //! as one user.
 
 mod bell;
