@@ -7,8 +7,8 @@
 //! `--markdown` prints the tables for docs/performance.md and writes docs/performance.svg.
 //!
 //! `… -- --instructions [--record | --compare]` counts the instructions of stvc's commands instead:
-//! `--record` appends a line to the trends in docs/performance.md, `--compare` fails if a command is
-//! more than 10 % worse than in the last line.
+//! `--record` appends a line to the trends in docs/performance.md, `--compare` fails if a command
+//! is more than 10 % worse than in the last line.
 
 #![allow(clippy::disallowed_methods, reason = "nobody else has the files of a benchmark open")]
 

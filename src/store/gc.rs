@@ -6,8 +6,8 @@
 //! required space.
 //!
 //! The new pack is complete, synced and named before the first old pack is removed. So a crash
-//! leaves either all old packs, or the new pack and some of the old ones. A large store is packed in
-//! steps, see `gc_steps`, so that an interruption loses only one step.
+//! leaves either all old packs, or the new pack and some of the old ones. A large store is packed
+//! in steps, see `gc_steps`, so that an interruption loses only one step.
 //!
 //! A git process may have written an unreachable object just now, and may be about to create a ref
 //! to it. So young unreachable objects are *spared*: they are kept until a later run, in a separate

@@ -45,8 +45,9 @@ pub(super) enum Steps {
 }
 
 impl Store {
-    /// Packs `objects` into one pack. `wanted` contains their ids. `step` is the total length of the
-    /// objects of one step; `None` for a single step. Adds the packs of complete steps to `made`.
+    /// Packs `objects` into one pack. `wanted` contains their ids. `step` is the total length of
+    /// the objects of one step; `None` for a single step. Adds the packs of complete steps to
+    /// `made`.
     pub(super) fn pack_in_steps(
         &self,
         objects: &[PackSlot],

@@ -12,9 +12,9 @@ use super::pack_file::PackFile;
 use super::{Error, Kind, ObjectId, Result};
 use crate::regular::{self, read_some};
 
-/// A blob in a pack that is longer than [`LONG_BLOB`](super::limits::LONG_BLOB) and not stored as a delta. Its hash was
-/// verified. The file stays open, so that the blob can be read even if another program removes the
-/// pack.
+/// A blob in a pack that is longer than [`LONG_BLOB`](super::limits::LONG_BLOB) and not stored as a
+/// delta. Its hash was verified. The file stays open, so that the blob can be read even if another
+/// program removes the pack.
 pub struct LongBlob {
     id: ObjectId,
     path: PathBuf,

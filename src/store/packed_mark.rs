@@ -20,7 +20,6 @@ const FILE: &str = "packed";
 const NONE: &str = "-";
 
 impl Store {
-    /// Returns the path of the packed mark.
     pub(super) fn packed_mark(&self) -> PathBuf {
         self.private(FILE)
     }

@@ -8,7 +8,8 @@ use super::inflate::Zlib;
 
 /// Maximum total length of the objects, in bytes.
 const KEPT_BYTES: usize = 16 << 20;
-/// Maximum total length for a reader of objects in the order of a pack, of which there is one per core.
+/// Maximum total length for a reader of objects in the order of a pack. There is one such reader
+/// per core.
 const KEPT_IN_ORDER: usize = 4 << 20;
 
 pub(super) struct RecentObjects {

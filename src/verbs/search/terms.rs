@@ -184,7 +184,7 @@ impl FoldedText {
     }
 }
 
-/// Returns the form of a text in which all texts that differ only in case and white space are equal.
+/// Returns the form of a text in which texts that differ only in case and white space are equal.
 pub(super) fn fold(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     each_folded(text, |_, c| folded.push(c));
