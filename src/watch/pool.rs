@@ -370,13 +370,15 @@ mod tests {
         run_busy(&[Lane::Save; 100], &steps, &step, || steps.wait(0..1, 1));
     }
 
+    /// In a lane with one worker, because the system may stop one of several workers for a while.
     #[test]
     fn tasks_that_are_always_due_take_turns() {
+        assert_eq!(Lane::Long.workers(), 1);
         let steps = Steps::default();
-        run_busy(&[Lane::Save; 20], &steps, &|_| {}, || steps.wait(0..20, 50));
+        run_busy(&[Lane::Long; 20], &steps, &|_| {}, || steps.wait(0..20, 50));
         let done = steps.done.lock().unwrap();
         let (least, most) = (done.iter().min().unwrap(), done.iter().max().unwrap());
-        assert!(most - least <= 2 * Lane::Save.workers(), "{done:?}");
+        assert!(most - least <= 1, "{done:?}");
     }
 
     #[test]
