@@ -3,7 +3,8 @@
 //!
 //! The index is a cache in `stvc/search/`, which every search completes. It only excludes texts
 //! that cannot match; every other text is read and searched, so a stale index costs time and does
-//! not change results. An index that is damaged, or that does not agree with the store, is built again.
+//! not change results. An index that is damaged, or that does not agree with the store, is built
+//! again.
 //!
 //! The files are a chain: each begins with the checksum of the one before, because its numbers
 //! continue those of the files before. Only the last file is ever replaced by a longer one.
