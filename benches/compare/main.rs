@@ -171,7 +171,7 @@ fn trend(is_recorded: bool, is_compared: bool) {
         trends::record(&counts);
     }
     if is_compared && !worse.is_empty() {
-        eprintln!("more than 10 % worse than the last recorded commit: {}", worse.join("; "));
+        eprintln!("not recorded, or more than 10 % worse than recorded: {}", worse.join("; "));
         eprintln!("If the change is worth it, add --record, which appends a line to the page.");
         std::process::exit(1);
     }

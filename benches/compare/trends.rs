@@ -16,7 +16,8 @@ const LABELS: usize = 2;
 /// The first line of the table names its columns.
 const HEAD: &str = "| date | commit |";
 
-/// Prints the counts beside the last recorded ones. Returns the columns that grew too much.
+/// Prints the counts beside the last recorded ones. Returns the columns that grew too much, or that
+/// are not recorded.
 pub fn compare(counts: &[Count]) -> Vec<&'static str> {
     let text = fs::read_to_string(page()).expect("read the page");
     let table = table(&text);
@@ -28,6 +29,7 @@ pub fn compare(counts: &[Count]) -> Vec<&'static str> {
         let before = column.and_then(|column| last.get(column)?.parse::<f64>().ok());
         let Some(before) = before else {
             println!("{name:>12} {now:10.1}, not recorded yet");
+            worse.push(*name);
             continue;
         };
         let change = (now / before - 1.0) * 100.0;
