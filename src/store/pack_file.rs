@@ -1,7 +1,7 @@
 //! Reads objects from a pack, including those that are stored as deltas.
 //!
 //! Git's library caches decoded objects but not their delta bases. In a pack of `gc`, many messages
-//! have the same volume as their base (see `packer`), and the volume would be inflated again for
+//! have the same volume as their base (see `volume`), and the volume would be inflated again for
 //! each message. So this module caches bases.
 //!
 //! A pack may come from anywhere, so its recorded lengths are not trusted. No object may exceed the

@@ -1,6 +1,6 @@
-//! The packed mark, `stvc/packed`: lists the packs whose objects are already well compressed, and
-//! the volumes in these packs (see `packer`). If the file is lost, objects are compressed once more
-//! than necessary, and volumes are treated like unreachable objects.
+//! The packed mark, `stvc/packed`: lists the packs whose objects folding does not compress again,
+//! and the volumes in these packs (see `volume`). If the file is lost, objects are compressed once
+//! more than necessary, and volumes are treated like unreachable objects.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};

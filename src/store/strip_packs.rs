@@ -1,7 +1,7 @@
 //! Rewrites packs without some of their objects, quickly: the remaining entries are copied
 //! unchanged, and only deltas whose base is removed are packed again.
 //!
-//! A volume contains the text of several messages (see `packer`). It is removed if one of these
+//! A volume contains the text of several messages (see `volume`). It is removed if one of these
 //! messages is removed.
 
 use std::collections::HashSet;

@@ -268,6 +268,17 @@ fn erase_rewrites_only_packs_with_erased_objects() {
     fsck(&sandbox);
 }
 
+/// Checks that no secret words are in the store, and that the other chat can be restored.
+#[track_caller]
+fn assert_only_the_harbour_remains(sandbox: &Sandbox, harbour: &[u8]) {
+    assert!(!everything(sandbox).contains(WORDS));
+    assert_valid(sandbox);
+    fsck(sandbox);
+    fs::remove_file(sandbox.path("chats/Mira/Harbour.jsonl")).unwrap();
+    sandbox.stvc(&["restore", "Harbour"]).exits(0);
+    assert_eq!(sandbox.read("chats/Mira/Harbour.jsonl"), harbour);
+}
+
 /// `gc` combines short messages into volumes and stores deltas across chats.
 #[test]
 fn erase_leaves_no_text_in_a_store_that_gc_packed() {
@@ -291,12 +302,7 @@ fn erase_leaves_no_text_in_a_store_that_gc_packed() {
         fs::remove_file(sandbox.path(path)).unwrap();
     }
     sandbox.stvc(&["erase", "Secret garden", "--yes"]).exits(0);
-    assert!(!everything(&sandbox).contains(WORDS));
-    assert_valid(&sandbox);
-    fsck(&sandbox);
-    fs::remove_file(sandbox.path("chats/Mira/Harbour.jsonl")).unwrap();
-    sandbox.stvc(&["restore", "Harbour"]).exits(0);
-    assert_eq!(sandbox.read("chats/Mira/Harbour.jsonl"), harbour);
+    assert_only_the_harbour_remains(&sandbox, &harbour);
     sandbox.stvc(&["gc", "--grace", "0s"]).exits(0);
     assert_valid(&sandbox);
 }
@@ -325,12 +331,7 @@ fn erase_leaves_no_text_in_a_volume_that_another_chat_shares() {
         fs::remove_file(sandbox.path(path)).unwrap();
     }
     sandbox.stvc(&["erase", "Secret garden", "--yes"]).exits(0);
-    assert!(!everything(&sandbox).contains(WORDS));
-    assert_valid(&sandbox);
-    fsck(&sandbox);
-    fs::remove_file(sandbox.path("chats/Mira/Harbour.jsonl")).unwrap();
-    sandbox.stvc(&["restore", "Harbour"]).exits(0);
-    assert_eq!(sandbox.read("chats/Mira/Harbour.jsonl"), harbour);
+    assert_only_the_harbour_remains(&sandbox, &harbour);
 }
 
 /// Erases the secret chat. Returns the reported files that contain its text, and whether each was
